@@ -1,0 +1,23 @@
+# Flags and warnings of pagejit's own code, as interface targets; nothing global.
+if(PAGEJIT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+add_library(pagejit_flags INTERFACE)
+target_compile_features(pagejit_flags INTERFACE cxx_std_20)
+target_include_directories(pagejit_flags INTERFACE "${PROJECT_SOURCE_DIR}"
+                                                   "${PROJECT_SOURCE_DIR}/runtime/include")
+target_compile_options(pagejit_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror
+                                               -fvisibility=hidden -fvisibility-inlines-hidden)
+if(PAGEJIT_SANITIZE)
+  target_compile_options(pagejit_flags INTERFACE -fsanitize=${PAGEJIT_SANITIZE}
+                                                 -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pagejit_flags INTERFACE -fsanitize=${PAGEJIT_SANITIZE})
+endif()
+
+# Adds the object library of one folder. Every source is listed by the caller.
+function(pagejit_object_library name)
+  add_library(${name} OBJECT ${ARGN})
+  target_link_libraries(${name} PUBLIC pagejit_flags)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
