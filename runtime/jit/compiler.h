@@ -1,0 +1,56 @@
+// Compiler: source text -> image (a cubin, or a host shared object). Two kinds: NVRTC and the system's C++ compiler.
+// Thread-safety: all functions may be called from several threads at once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "generator/config.h"
+#include "pagejit/engine.h"
+#include "pagejit/status.h"
+
+namespace pagejit {
+
+// Numbers read from the compile log; 0 where the compiler reports none (host).
+struct CompileReport {
+  int registers = 0;
+  int spill_store_bytes = 0;
+  int spill_load_bytes = 0;
+  int stack_bytes = 0;
+  int static_shared_bytes = 0;
+  std::vector<std::string> warnings;  // whole lines, e.g. ptxas C75xx
+};
+
+struct CompiledImage {
+  std::string image;
+  std::string log;  // whole
+  CompileReport report;
+  double compile_ms = 0;  // wall time of the compile itself, queueing excluded
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+
+  // Options in order, as they enter the cache key. No paths.
+  virtual std::vector<std::string> options(const Target& target) const = 0;
+
+  // Text that identifies the exact compiler (build ids), found without loading or running it where possible.
+  // kCompilerUnavailable where there is none.
+  virtual Result<std::string> identity() = 0;
+
+  // Targets this compiler accepts. NVRTC: what it reports; host: every host target.
+  virtual Status check_target(const Target& target) = 0;
+
+  // kCompileFailed carries log, options and numbered source in detail().
+  virtual Result<CompiledImage> compile(const KernelSource& source) = 0;
+};
+
+// path: as EngineOptions::nvrtc_path.
+std::shared_ptr<Compiler> make_nvrtc_compiler(const std::string& path);
+
+// command: as EngineOptions::host_compiler.
+std::shared_ptr<Compiler> make_host_compiler(const std::string& command, HostBuild build);
+
+}  // namespace pagejit
