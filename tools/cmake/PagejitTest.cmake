@@ -1,0 +1,28 @@
+# pagejit_test(NAME SOURCES a_test.cc... [LIBRARIES target...] [LABELS label...] [ENVIRONMENT K=V...] [TIMEOUT seconds])
+#
+# One GoogleTest program whose tests ctest runs one by one. Every test carries the name of its folder below tests/ as a
+# label; tests/README.md lists the others.
+function(pagejit_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_SOURCES)
+    message(FATAL_ERROR "pagejit_test(${name}): needs SOURCES; not understood: ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  find_package(GTest CONFIG REQUIRED)
+  include(GoogleTest)
+  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} pagejit_flags GTest::gmock_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+
+  # gtest_discover_tests flattens lists in its PROPERTIES, so ctest sets them from a file of its own.
+  set(properties_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake")
+  file(WRITE "${properties_file}"
+    "foreach(test IN LISTS ${name}_TESTS)\n"
+    "  set_tests_properties(\"\${test}\" PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS \"${folder};${ARG_LABELS}\"\n"
+    "                       ENVIRONMENT \"${ARG_ENVIRONMENT}\")\n"
+    "endforeach()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${properties_file}")
+endfunction()
