@@ -41,7 +41,7 @@ function allowed(layer, name, quoted) {
   if (quoted) {
     if (layer == "public") return starts(name, "pagejit/")
     if (layer == "shared") return 0
-    if (layer == "templates") return starts(name, "templates/")
+    if (layer == "templates") return starts(name, "templates/") || name ~ /^[a-z_0-9]+\.cuh$/
     if (layer == "generator")
       return starts(name, "generator/") || starts(name, "templates/shared/") || starts(name, "pagejit/")
     if (layer == "cache") return starts(name, "cache/") || name == "pagejit/status.h"

@@ -21,3 +21,6 @@ function(pagejit_object_library name)
   target_link_libraries(${name} PUBLIC pagejit_flags)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
+
+# pagejit_cuda_headers, for the folders that include cuda.h.
+include(PagejitCuda)

@@ -18,10 +18,11 @@ function(pagejit_test name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
 
   # gtest_discover_tests flattens lists in its PROPERTIES, so ctest sets them from a file of its own.
+  set(labels ${folder} ${ARG_LABELS})
   set(properties_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake")
   file(WRITE "${properties_file}"
     "foreach(test IN LISTS ${name}_TESTS)\n"
-    "  set_tests_properties(\"\${test}\" PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS \"${folder};${ARG_LABELS}\"\n"
+    "  set_tests_properties(\"\${test}\" PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS \"${labels}\"\n"
     "                       ENVIRONMENT \"${ARG_ENVIRONMENT}\")\n"
     "endforeach()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${properties_file}")
