@@ -1,0 +1,131 @@
+// The device functions (see ../README.md) for the CPU emulator. Each takes the place of its caller
+// as a last, defaulted argument, so that every report names a line of the kernel text.
+#pragma once
+
+namespace dev {
+
+using pagejit_emulator::api;
+using pagejit_emulator::Loc;
+
+PAGEJIT_UNCHECKED inline int thread_idx() { return api->thread_idx(); }
+PAGEJIT_UNCHECKED inline int lane_idx() { return api->thread_idx() % 32; }
+PAGEJIT_UNCHECKED inline int block_idx_x() { return api->block_idx(0); }
+PAGEJIT_UNCHECKED inline int block_idx_y() { return api->block_idx(1); }
+PAGEJIT_UNCHECKED inline int block_idx_z() { return api->block_idx(2); }
+PAGEJIT_UNCHECKED inline int grid_dim_x() { return api->grid_dim(0); }
+PAGEJIT_UNCHECKED inline int grid_dim_y() { return api->grid_dim(1); }
+PAGEJIT_UNCHECKED inline int grid_dim_z() { return api->grid_dim(2); }
+PAGEJIT_UNCHECKED inline unsigned char* dynamic_shared() { return api->dynamic_shared(); }
+
+// ---- Global memory ----
+
+template <class T>
+PAGEJIT_UNCHECKED inline T load_global(const T* p, Loc loc = Loc::current()) {
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
+                sizeof(T) == 16);
+  api->load_global(p, sizeof(T), loc);
+  return *p;
+}
+
+template <class T>
+PAGEJIT_UNCHECKED inline T load_global_nc(const T* p, Loc loc = Loc::current()) {
+  return load_global(p, loc);
+}
+
+template <class T>
+PAGEJIT_UNCHECKED inline void store_global(T* p, T value, Loc loc = Loc::current()) {
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
+                sizeof(T) == 16);
+  api->store_global(p, sizeof(T), loc);
+  *p = value;
+}
+
+PAGEJIT_UNCHECKED inline uint32_t atomic_inc_acq_rel(uint32_t* p, uint32_t limit,
+                                                     Loc loc = Loc::current()) {
+  return api->atomic_inc(p, limit, loc);
+}
+PAGEJIT_UNCHECKED inline int atomic_cas(int* p, int expected, int desired,
+                                        Loc loc = Loc::current()) {
+  return api->atomic_cas(p, expected, desired, loc);
+}
+PAGEJIT_UNCHECKED inline void fence_gpu(Loc loc = Loc::current()) { api->fence_gpu(loc); }
+
+// ---- Asynchronous copies ----
+
+PAGEJIT_UNCHECKED inline void cp_async_16(void* shared, const void* global, bool valid,
+                                          Loc loc = Loc::current()) {
+  api->cp_async_16(shared, global, valid, loc);
+}
+PAGEJIT_UNCHECKED inline void cp_async_commit(Loc loc = Loc::current()) {
+  api->cp_async_commit(loc);
+}
+template <int N>
+PAGEJIT_UNCHECKED inline void cp_async_wait(Loc loc = Loc::current()) {
+  static_assert(N >= 0);
+  api->cp_async_wait(N, loc);
+}
+
+// ---- Fragments ----
+
+PAGEJIT_UNCHECKED inline void ldmatrix_x4(uint32_t (&r)[4], const void* row,
+                                          Loc loc = Loc::current()) {
+  api->ldmatrix(r, 4, false, row, loc);
+}
+PAGEJIT_UNCHECKED inline void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row,
+                                                Loc loc = Loc::current()) {
+  api->ldmatrix(r, 4, true, row, loc);
+}
+PAGEJIT_UNCHECKED inline void ldmatrix_x2(uint32_t (&r)[2], const void* row,
+                                          Loc loc = Loc::current()) {
+  api->ldmatrix(r, 2, false, row, loc);
+}
+PAGEJIT_UNCHECKED inline uint32_t movmatrix_trans(uint32_t a, Loc loc = Loc::current()) {
+  return api->movmatrix_trans(a, loc);
+}
+PAGEJIT_UNCHECKED inline void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                               uint32_t b1, Loc loc = Loc::current()) {
+  api->mma_m16n8k16(d, a, b0, b1, false, loc);
+}
+PAGEJIT_UNCHECKED inline void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                uint32_t b1, Loc loc = Loc::current()) {
+  api->mma_m16n8k16(d, a, b0, b1, true, loc);
+}
+
+// ---- Arithmetic ----
+
+PAGEJIT_UNCHECKED inline float exp2_approx(float x) { return api->exp2_approx(x); }
+PAGEJIT_UNCHECKED inline float log2_approx(float x) { return api->log2_approx(x); }
+PAGEJIT_UNCHECKED inline uint32_t pack_f16x2(float low, float high) {
+  return pagejit_emulator::f16_from_f32(low) |
+         static_cast<uint32_t>(pagejit_emulator::f16_from_f32(high)) << 16;
+}
+PAGEJIT_UNCHECKED inline uint32_t pack_bf16x2(float low, float high) {
+  return pagejit_emulator::bf16_from_f32(low) |
+         static_cast<uint32_t>(pagejit_emulator::bf16_from_f32(high)) << 16;
+}
+PAGEJIT_UNCHECKED inline float max2(float a, float b) { return a > b || b != b ? a : b; }
+
+// ---- Warp and CTA ----
+
+PAGEJIT_UNCHECKED inline float shuffle_xor(float v, int lane_mask, Loc loc = Loc::current()) {
+  return __builtin_bit_cast(float,
+                            api->shuffle_xor(__builtin_bit_cast(uint32_t, v), lane_mask, loc));
+}
+template <class T>
+PAGEJIT_UNCHECKED inline T shuffle(T v, int src_lane, Loc loc = Loc::current()) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  if constexpr (sizeof(T) == 4) {
+    const uint64_t bits = api->shuffle(__builtin_bit_cast(uint32_t, v), src_lane, loc);
+    return __builtin_bit_cast(T, static_cast<uint32_t>(bits));
+  } else {
+    return __builtin_bit_cast(T, api->shuffle(__builtin_bit_cast(uint64_t, v), src_lane, loc));
+  }
+}
+PAGEJIT_UNCHECKED inline bool any(bool p, Loc loc = Loc::current()) { return api->any(p, loc); }
+PAGEJIT_UNCHECKED inline void sync_warp(Loc loc = Loc::current()) { api->sync_warp(loc); }
+PAGEJIT_UNCHECKED inline void sync_cta(Loc loc = Loc::current()) { api->sync_cta(loc); }
+PAGEJIT_UNCHECKED inline void sync_named(int barrier, int num_threads, Loc loc = Loc::current()) {
+  api->sync_named(barrier, num_threads, loc);
+}
+
+}  // namespace dev
