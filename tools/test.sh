@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Set-up, build, and all tests: first the release build, then the host code under AddressSanitizer and
+# UndefinedBehaviorSanitizer. Needs no GPU. Fails if anything failed; the second part runs all the same.
+#
+#   tools/test.sh [--all] [--no-sanitizers]
+#
+# --all also runs the long sweeps (label "long").
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+all=no
+sanitizers=yes
+for argument in "$@"; do
+  case "$argument" in
+    --all) all=yes ;;
+    --no-sanitizers) sanitizers=no ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) fail "unknown argument $argument (known: --all, --no-sanitizers)" ;;
+  esac
+done
+
+# run_tests PRESET EXCLUDED_LABELS: ctest prints its closing lines last.
+run_tests() {
+  ctest --test-dir "$root/build/$1" --output-on-failure --no-tests=error -j "$(jobs)" -LE "$2"
+}
+
+begin=$(now)
+"$root/tools/setup.sh"
+say "set-up: $(seconds_since "$begin") s"
+choose_nvrtc
+
+begin=$(now)
+build release
+say "release build: $(seconds_since "$begin") s"
+
+excluded='^(gpu|long)$'
+[ "$all" = no ] || excluded='^gpu$'
+status=0
+begin=$(now)
+run_tests release "$excluded" || status=$?
+say "release tests: $(seconds_since "$begin") s, exit status $status"
+
+if [ "$sanitizers" = yes ]; then
+  begin=$(now)
+  build asan
+  say "sanitizer build: $(seconds_since "$begin") s"
+  # What runs device code on the emulator's fibers, or needs the plain build's timing, says so with a label.
+  run_tests asan '^(gpu|long|emulated|plain)$' || status=$?
+fi
+[ "$status" -eq 0 ] || fail "tests failed; see the lists above"
