@@ -1,11 +1,20 @@
-// The renderer: configuration -> source text, from the embedded templates. Pure: reads no file, no clock, no environment.
+// The renderer: configuration -> source text, from the templates. Pure: reads no file, no clock, no environment.
 // Thread-safety: free functions without state.
 #pragma once
 
+#include <string_view>
+
 #include "generator/config.h"
+#include "generator/template_set.h"
 
 namespace pagejit {
 
-Result<KernelSource> render(const KernelConfig& config);
+// The text from this line on is the same to the byte for a GPU and for the host.
+inline constexpr std::string_view kKernelTextMarker =
+    "// ==== kernel text: the same for every target; only the device functions above differ ====";
+
+// Other templates than the embedded ones are for tests that plant a bug.
+Result<KernelSource> render(const KernelConfig& config,
+                            const TemplateSet& templates = embedded_templates());
 
 }  // namespace pagejit

@@ -3,7 +3,16 @@
 // without includes.
 #pragma once
 
+// Set by the device preludes; host code needs no marker.
+#ifndef PAGEJIT_HOST_DEVICE
+#define PAGEJIT_HOST_DEVICE
+#endif
+
 namespace pagejit_shared {
+
+// Query heads of a merge unit: (sequence, KV head, up to this many query heads). Splits are merged unit by unit, so that
+// many splits of many heads do not all end on one SM.
+constexpr int kMergeUnitHeads = 16;
 
 // How one decode kernel is built. Chosen by the planner; a constant in the rendered source.
 //
@@ -25,6 +34,36 @@ struct DecodeConfig {
   int shared_bytes;      // dynamic shared memory; the device asserts that its struct has this size
   bool debug;            // check block ids, lengths and the workspace
 };
+
+// Elements from one row of K, V or q in shared memory to the next: an odd number of 16-byte chunks, so that the eight rows
+// of an ldmatrix matrix fall on eight different bank groups whatever the head size.
+PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int head_size_padded) { return ((head_size_padded / 8) | 1) * 8; }
+// Floats from one query head to the next where accumulators are merged: 4 more than a multiple of 16, so that the 8 x 4
+// (dimension, head) pairs that a warp stores at once fall on 32 different banks.
+PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_padded) { return head_size_padded + 4; }
+
+PAGEJIT_HOST_DEVICE constexpr int padded_heads(const DecodeConfig& c) { return c.head_warps * c.head_tiles * 8; }
+// Query heads that are merged at a time.
+PAGEJIT_HOST_DEVICE constexpr int merge_heads(const DecodeConfig& c) {
+  return padded_heads(c) < kMergeUnitHeads ? padded_heads(c) : kMergeUnitHeads;
+}
+
+// Dynamic shared memory: the larger of the K/V ring and the merge buffers that take its place, then q where it is not in
+// registers. The device asserts that its struct has this size.
+PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const DecodeConfig& c) {
+  return c.token_groups * c.num_stages * 2 * c.group_tokens * shared_row_pitch(c.head_size_padded) * 2;
+}
+PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const DecodeConfig& c) {
+  const int accumulators = c.token_groups * merge_heads(c) * merge_row_pitch(c.head_size_padded) * 4;
+  const int statistics = c.token_groups * merge_heads(c) * 8;
+  return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
+}
+PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const DecodeConfig& c) {
+  const int ring = kv_ring_bytes(c);
+  const int merge = merge_buffer_bytes(c);
+  const int query = c.q_in_registers ? 0 : padded_heads(c) * shared_row_pitch(c.head_size_padded) * 2;
+  return (ring > merge ? ring : merge) + query;
+}
 
 // Strides count elements.
 struct DecodeParams {
@@ -58,9 +97,7 @@ struct DecodeParams {
 // with a fixed capacity, so that no other batch size or spec ever puts partials where they are; a sequence that is not
 // split does not touch them; one workspace serves one stream at a time.
 
-// One counter per merge unit: (sequence, KV head, up to kMergeUnitHeads query heads).
-constexpr int kMergeUnitHeads = 16;
-// 65,536 counters (256 KiB): more units than that keep every GPU busy without splitting, so they are never split.
+// One counter per merge unit. 65,536 counters (256 KiB): more units than that keep every GPU busy without splitting, so they are never split.
 constexpr int kMergeCounterCapacity = 65536;
 constexpr unsigned kWorkspaceMagic = 0x504a5753u;  // "PJWS"
 
@@ -93,14 +130,14 @@ struct PartialStats {
   float row_sum;
 };
 
-constexpr int merge_units(int group_size) { return (group_size + kMergeUnitHeads - 1) / kMergeUnitHeads; }
+PAGEJIT_HOST_DEVICE constexpr int merge_units(int group_size) { return (group_size + kMergeUnitHeads - 1) / kMergeUnitHeads; }
 
-constexpr long long partial_stats_offset() { return kPartialsOffset; }
-constexpr long long partial_acc_offset(long long num_seqs, long long num_kv_heads, long long num_splits, long long group_size) {
+PAGEJIT_HOST_DEVICE constexpr long long partial_stats_offset() { return kPartialsOffset; }
+PAGEJIT_HOST_DEVICE constexpr long long partial_acc_offset(long long num_seqs, long long num_kv_heads, long long num_splits, long long group_size) {
   long long bytes = num_seqs * num_kv_heads * num_splits * group_size * static_cast<long long>(sizeof(PartialStats));
   return kPartialsOffset + (bytes + 255) / 256 * 256;
 }
-constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads, long long num_splits, long long group_size,
+PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads, long long num_splits, long long group_size,
                                     long long head_size) {
   return partial_acc_offset(num_seqs, num_kv_heads, num_splits, group_size) +
          num_seqs * num_kv_heads * num_splits * group_size * head_size * 4;

@@ -1,0 +1,36 @@
+// What the planner knows of each GPU architecture, and which targets pagejit serves.
+// Thread-safety: constant data.
+#pragma once
+
+#include <span>
+
+#include "pagejit/status.h"
+#include "pagejit/target.h"
+
+namespace pagejit {
+
+// Limits per SM and per CTA: CUDA C++ Programming Guide 13.0, table "Technical specifications per compute capability".
+struct Arch {
+  int sm;                         // compute capability, major * 10 + minor
+  int shared_bytes_per_sm;        // the SM's shared memory
+  int shared_bytes_per_cta;       // opt-in maximum of one CTA
+  int max_warps_per_sm;
+  double bandwidth_bytes_per_us;  // read bandwidth of one SM, of the fastest common GPU with this capability
+  double clock_ghz;               // its boost clock
+  const char* bandwidth_source;   // which GPU, bandwidth / SMs
+  bool has_exact_variant;         // 'a' targets exist
+  bool has_family_variant;        // 'f' targets exist
+
+  // 64 Ki 32-bit registers on every architecture served.
+  static constexpr int kRegistersPerSm = 65536;
+  static constexpr int kMaxRegistersPerThread = 255;
+  // Shared memory that the system keeps per resident CTA.
+  static constexpr int kReservedSharedPerCta = 1024;
+};
+
+std::span<const Arch> known_archs();
+
+// The row of a target (of the configured architecture for "host"). kUnsupported with the known ones for others.
+Result<Arch> arch_of(const Target& target);
+
+}  // namespace pagejit

@@ -1,0 +1,276 @@
+#include "generator/planner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <tuple>
+
+#include "generator/arch.h"
+
+namespace pagejit {
+namespace {
+
+// The sums below are a model, not measurements; templates/README.md explains each figure. They only rank candidates.
+
+// Registers of one thread: what must live through the main loop, plus addresses, counters and the compiler's own.
+int estimate_registers(const DecodeConfig& c) {
+  const int depth_tiles = c.head_size_padded / 16;
+  const int token_tiles = c.group_tokens / 16;
+  const int accumulators = depth_tiles * c.head_tiles * 4;
+  const int query = c.q_in_registers ? depth_tiles * c.head_tiles * 2 : 0;
+  const int scores_and_p = token_tiles * c.head_tiles * 8;
+  constexpr int kOther = 80;  // measured rest of compiled kernels, d 64 to 256
+  return accumulators + query + scores_and_p + kOther;
+}
+
+// SM clocks that one token of K and V costs, for each resource that could be the limit.
+struct TokenCost {
+  double memory;   // bytes over the SM's share of the bandwidth
+  double tensor;   // mma.sync m16n8k16: 2 clocks each over the SM's four tensor cores
+  double shared;   // ldmatrix.x4: 4 clocks each (512 bytes at 128 bytes per clock), cp.async writes
+  double latency;  // the serial chain of one tile over the tiles in progress
+
+  double worst() const { return std::max({memory, tensor, shared, latency}); }
+};
+
+TokenCost token_cost(const DecodeConfig& c, const Arch& arch) {
+  const double depth_tiles = c.head_size_padded / 16;
+  const double token_tiles = c.group_tokens / 16;
+  const double head_tiles = c.head_warps * c.head_tiles;
+  TokenCost cost;
+  cost.memory = 4.0 * c.head_size / (arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000));
+  cost.tensor = 2 * depth_tiles * head_tiles * 2 / 16;
+  const double query_reads = c.q_in_registers ? 0 : depth_tiles * head_tiles * 2 / token_tiles;
+  cost.shared = (2 * depth_tiles * 4 * c.head_warps + query_reads) / 16 + 4.0 * c.head_size / 128;
+  // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along the head, and the other
+  // instructions of the tile, which one warp issues one by one.
+  const double chain = 400 + depth_tiles * 18 + token_tiles * depth_tiles * (2 + 2 * c.head_tiles * 2);
+  // Half of the warps may be waiting for copies.
+  cost.latency = 2 * chain / (c.min_ctas_per_sm * c.token_groups * c.group_tokens);
+  return cost;
+}
+
+// Bytes of K and V under way per SM while one stage of each group is being worked on.
+int bytes_in_flight(const DecodeConfig& c) {
+  return c.min_ctas_per_sm * (c.num_stages - 1) * c.token_groups * c.group_tokens * 4 * c.head_size;
+}
+
+// Little's law at 1 us of loaded latency, twice, so that one half may be late.
+int bytes_in_flight_needed(const Arch& arch) {
+  return static_cast<int>(2 * arch.bandwidth_bytes_per_us);
+}
+
+constexpr int kMaxStages = 8;
+
+int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
+
+struct Scored {
+  PlanCandidate candidate;
+  double slowdown = 1;  // predicted time over the time that memory alone needs
+};
+
+std::string number(const char* format, double a, double b = 0) {
+  char text[160];
+  std::snprintf(text, sizeof text, format, a, b);
+  return text;
+}
+
+// Empty if the configuration can run on the architecture.
+std::string why_not(const DecodeConfig& c, const Arch& arch) {
+  const int threads = c.token_groups * c.head_warps * 32;
+  if (c.shared_bytes > arch.shared_bytes_per_cta) {
+    return number("shared memory %.0f B per CTA > %.0f B", c.shared_bytes, arch.shared_bytes_per_cta);
+  }
+  const int per_sm = (c.shared_bytes + Arch::kReservedSharedPerCta) * c.min_ctas_per_sm;
+  if (per_sm > arch.shared_bytes_per_sm) {
+    return number("shared memory %.0f B per SM > %.0f B", per_sm, arch.shared_bytes_per_sm);
+  }
+  if (threads / 32 * c.min_ctas_per_sm > arch.max_warps_per_sm) {
+    return number("%.0f warps per SM > %.0f", threads / 32.0 * c.min_ctas_per_sm, arch.max_warps_per_sm);
+  }
+  const int allowed = std::min(Arch::kMaxRegistersPerThread,
+                               Arch::kRegistersPerSm / (threads * c.min_ctas_per_sm) / 8 * 8);
+  if (estimate_registers(c) > allowed) {
+    return number("about %.0f registers per thread > %.0f", estimate_registers(c), allowed);
+  }
+  if (bytes_in_flight(c) < bytes_in_flight_needed(arch)) {
+    return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c), bytes_in_flight_needed(arch));
+  }
+  return {};
+}
+
+DecodeConfig base_config(const KernelSpec& spec) {
+  DecodeConfig c = {};
+  c.is_bfloat16 = spec.q_dtype == DataType::kBFloat16;
+  c.head_size = spec.head_size;
+  c.head_size_padded = round_up(spec.head_size, 16);
+  c.block_size = spec.block_size;
+  c.group_size = spec.group_size;
+  c.debug = spec.debug;
+  return c;
+}
+
+// The smallest ring that keeps enough bytes in flight, or the largest that fits.
+void choose_stages(DecodeConfig& c, const Arch& arch) {
+  for (c.num_stages = 2; c.num_stages < kMaxStages; ++c.num_stages) {
+    c.shared_bytes = pagejit_shared::shared_bytes(c);
+    if (bytes_in_flight(c) >= bytes_in_flight_needed(arch)) return;
+    DecodeConfig larger = c;
+    ++larger.num_stages;
+    const int per_sm =
+        (pagejit_shared::shared_bytes(larger) + Arch::kReservedSharedPerCta) * c.min_ctas_per_sm;
+    if (pagejit_shared::shared_bytes(larger) > arch.shared_bytes_per_cta ||
+        per_sm > arch.shared_bytes_per_sm) {
+      return;
+    }
+  }
+  c.shared_bytes = pagejit_shared::shared_bytes(c);
+}
+
+// Each combination worth looking at. More warps than 16 or more head tiles than 4 never fit the registers.
+template <class Visit>
+void for_each_candidate(const KernelSpec& spec, const Arch& arch, Visit visit) {
+  const int tiles = (spec.group_size + 7) / 8;
+  int last_head_warps = 0;
+  for (int head_tiles = 1; head_tiles <= 4; ++head_tiles) {
+    const int head_warps = (tiles + head_tiles - 1) / head_tiles;
+    if (head_warps > 16 || head_warps == last_head_warps) continue;  // same warps, more idle tiles
+    last_head_warps = head_warps;
+    for (int token_groups = 1; token_groups * head_warps <= 16 && token_groups <= 8; token_groups *= 2) {
+      for (const int group_tokens : {16, 32}) {
+        for (int ctas = 1; ctas <= 4; ++ctas) {
+          for (const bool q_in_registers : {true, false}) {
+            DecodeConfig c = base_config(spec);
+            c.head_tiles = head_tiles;
+            c.head_warps = head_warps;
+            c.token_groups = token_groups;
+            c.group_tokens = group_tokens;
+            c.min_ctas_per_sm = ctas;
+            c.q_in_registers = q_in_registers;
+            choose_stages(c, arch);
+            visit(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Two warps per scheduler: while one waits at a copy or in a chain of products the other issues.
+constexpr int kWarpsWanted = 8;
+int missing_warps(const DecodeConfig& c) {
+  return std::max(0, kWarpsWanted - c.min_ctas_per_sm * c.token_groups * c.head_warps);
+}
+
+// Two CTAs: one starts or merges while the other streams. More CTAs mean more splits of a lone sequence to merge.
+int ctas_off(const DecodeConfig& c) { return std::abs(c.min_ctas_per_sm - 2); }
+
+// Order of preference: what runs; what streams fastest, in steps of 2 % of the memory's time (the model is no better); query
+// fragments in registers; fewer warps that read the same tokens; enough warps; two CTAs per SM; less shared memory.
+bool better(const Scored& a, const Scored& b) {
+  const auto rank = [](const Scored& s) {
+    const DecodeConfig& c = s.candidate.config.decode;
+    return std::tuple(!s.candidate.fits, static_cast<int>(s.slowdown * 50), !c.q_in_registers, c.head_warps,
+                      missing_warps(c), ctas_off(c), c.min_ctas_per_sm * c.shared_bytes,
+                      c.token_groups * c.group_tokens, c.group_tokens, c.head_tiles, c.min_ctas_per_sm,
+                      c.num_stages);
+  };
+  return rank(a) < rank(b);
+}
+
+std::string describe(const DecodeConfig& c) {
+  char text[200];
+  std::snprintf(text, sizeof text, "%d x %d warps, %d tokens, %d head tiles, %d stages, q in %s, %d CTAs/SM",
+                c.token_groups, c.head_warps, c.token_groups * c.group_tokens, c.head_tiles, c.num_stages,
+                c.q_in_registers ? "registers" : "shared memory", c.min_ctas_per_sm);
+  return text;
+}
+
+// All candidates, best first.
+std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target, const Arch& arch) {
+  std::vector<Scored> all;
+  for_each_candidate(spec, arch, [&](const DecodeConfig& c) {
+    Scored scored;
+    scored.candidate.config = {spec, target, c};
+    scored.candidate.reason = why_not(c, arch);
+    scored.candidate.fits = scored.candidate.reason.empty();
+    const TokenCost cost = token_cost(c, arch);
+    scored.slowdown = cost.worst() / cost.memory;
+    all.push_back(std::move(scored));
+  });
+  std::stable_sort(all.begin(), all.end(), better);
+  return all;
+}
+
+// Why a candidate that could run was not chosen.
+std::string why_worse(const Scored& scored, const Scored& chosen) {
+  const DecodeConfig& c = scored.candidate.config.decode;
+  const DecodeConfig& best = chosen.candidate.config.decode;
+  if (static_cast<int>(scored.slowdown * 50) != static_cast<int>(chosen.slowdown * 50)) {
+    return number("predicted %.2fx the memory's time > %.2fx", scored.slowdown, chosen.slowdown);
+  }
+  if (c.q_in_registers != best.q_in_registers) return "reads q from shared memory in each tile";
+  if (c.head_warps != best.head_warps) {
+    return number("each token read by %.0f warps > %.0f", c.head_warps, best.head_warps);
+  }
+  if (missing_warps(c) != missing_warps(best)) {
+    return number("%.0f warps per SM < %.0f", c.min_ctas_per_sm * c.token_groups * c.head_warps,
+                  std::min(kWarpsWanted, best.min_ctas_per_sm * best.token_groups * best.head_warps));
+  }
+  if (ctas_off(c) != ctas_off(best)) {
+    return number("%.0f CTAs per SM, %.0f wanted", c.min_ctas_per_sm, 2);
+  }
+  return number("shared memory %.0f B per SM >= %.0f B", 1.0 * c.min_ctas_per_sm * c.shared_bytes,
+                1.0 * best.min_ctas_per_sm * best.shared_bytes);
+}
+
+}  // namespace
+
+Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
+  if (Status s = validate(spec); !s) return s;
+  Result<Arch> arch = arch_of(target);
+  if (!arch) return arch.status();
+  const std::vector<Scored> ranked = rank_candidates(spec, target, *arch);
+  const PlanCandidate& best = ranked.front().candidate;
+  if (!best.fits) {
+    return Status(StatusCode::kUnsupported, "no tile configuration of " + canonical_text(spec) +
+                                                " fits " + target.to_string() + "; the nearest (" +
+                                                describe(best.config.decode) + ") has " + best.reason);
+  }
+  return best.config;
+}
+
+Result<PlanExplanation> explain(const KernelSpec& spec, const Target& target) {
+  if (Status s = validate(spec); !s) return s;
+  Result<Arch> arch = arch_of(target);
+  if (!arch) return arch.status();
+  std::vector<Scored> ranked = rank_candidates(spec, target, *arch);
+  PlanExplanation explanation;
+  for (Scored& scored : ranked) {
+    if (&scored != &ranked.front() && scored.candidate.fits) {
+      scored.candidate.reason = why_worse(scored, ranked.front());
+    }
+    explanation.candidates.push_back(scored.candidate);
+  }
+  return explanation;
+}
+
+std::string PlanExplanation::to_string() const {
+  if (candidates.empty()) return {};
+  const KernelConfig& first = candidates.front().config;
+  std::string text = canonical_text(first.spec) + " for " + first.target.to_string() + "\n";
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const PlanCandidate& candidate = candidates[i];
+    const bool chosen = i == 0 && candidate.fits;
+    text += chosen ? "* " : candidate.fits ? "  " : "x ";
+    text += describe(candidate.config.decode);
+    char sizes[80];
+    std::snprintf(sizes, sizeof sizes, ", %d B shared", candidate.config.decode.shared_bytes);
+    text += sizes;
+    text += chosen ? ": chosen" : ": " + candidate.reason;
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace pagejit

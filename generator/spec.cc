@@ -1,0 +1,126 @@
+#include "pagejit/spec.h"
+
+#include <charconv>
+#include <set>
+
+#include "generator/planner.h"
+
+namespace pagejit {
+namespace {
+
+Status invalid(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
+
+Status check_range(const char* field, int value, int low, int high) {
+  if (value >= low && value <= high) return Status::ok();
+  return invalid(std::string(field) + " " + std::to_string(value) + ": must be in [" + std::to_string(low) +
+                 ", " + std::to_string(high) + "]");
+}
+
+Status check_same_type(const char* field, DataType value, DataType q) {
+  if (value == q) return Status::ok();
+  return Status(StatusCode::kUnsupported,
+                std::string(field) + " " + std::string(data_type_name(value)) + ": must equal q_dtype (" +
+                    std::string(data_type_name(q)) + ") in this version");
+}
+
+}  // namespace
+
+std::string_view data_type_name(DataType type) {
+  switch (type) {
+    case DataType::kFloat16: return "f16";
+    case DataType::kBFloat16: return "bf16";
+  }
+  return "unknown";
+}
+
+Result<DataType> parse_data_type(std::string_view text) {
+  if (text == "f16" || text == "fp16" || text == "float16" || text == "half") return DataType::kFloat16;
+  if (text == "bf16" || text == "bfloat16") return DataType::kBFloat16;
+  return invalid("data type \"" + std::string(text) + "\": legal are f16 (fp16, float16, half) and bf16 (bfloat16)");
+}
+
+Status validate(const KernelSpec& spec) {
+  for (const DataType type : {spec.q_dtype, spec.kv_dtype, spec.out_dtype}) {
+    if (type != DataType::kFloat16 && type != DataType::kBFloat16) {
+      return invalid("data type " + std::to_string(static_cast<int>(type)) + ": legal are f16 (0) and bf16 (1)");
+    }
+  }
+  if (Status s = check_same_type("kv_dtype", spec.kv_dtype, spec.q_dtype); !s) return s;
+  if (Status s = check_same_type("out_dtype", spec.out_dtype, spec.q_dtype); !s) return s;
+  if (spec.head_size < 16 || spec.head_size > 256 || spec.head_size % 8 != 0) {
+    return invalid("head_size " + std::to_string(spec.head_size) + ": must be a multiple of 8 in [16, 256]");
+  }
+  if (Status s = check_range("block_size", spec.block_size, 1, 65536); !s) return s;
+  return check_range("group_size", spec.group_size, 1, 128);
+}
+
+Status supports(const KernelSpec& spec, const Target& target) { return plan(spec, target).status(); }
+
+std::string canonical_text(const KernelSpec& spec) {
+  std::string text = "decode";
+  text += " q=" + std::string(data_type_name(spec.q_dtype));
+  text += " kv=" + std::string(data_type_name(spec.kv_dtype));
+  text += " out=" + std::string(data_type_name(spec.out_dtype));
+  text += " head_size=" + std::to_string(spec.head_size);
+  text += " block_size=" + std::to_string(spec.block_size);
+  text += " group_size=" + std::to_string(spec.group_size);
+  if (spec.debug) text += " debug=1";
+  return text;
+}
+
+namespace {
+
+Status set_field(KernelSpec& spec, const std::string& name, const std::string& value) {
+  const auto set_type = [&](DataType& field) {
+    Result<DataType> type = parse_data_type(value);
+    if (type) field = *type;
+    return type.status();
+  };
+  const auto set_int = [&](int& field) {
+    const char* end = value.data() + value.size();
+    const auto [stop, error] = std::from_chars(value.data(), end, field);
+    if (error == std::errc() && stop == end) return Status::ok();
+    return invalid(name + " \"" + value + "\": must be a whole number");
+  };
+  if (name == "q") return set_type(spec.q_dtype);
+  if (name == "kv") return set_type(spec.kv_dtype);
+  if (name == "out") return set_type(spec.out_dtype);
+  if (name == "head_size") return set_int(spec.head_size);
+  if (name == "block_size") return set_int(spec.block_size);
+  if (name == "group_size") return set_int(spec.group_size);
+  if (name == "debug") {
+    if (value != "0" && value != "1") return invalid("debug \"" + value + "\": must be 0 or 1");
+    spec.debug = value == "1";
+    return Status::ok();
+  }
+  return invalid("spec field \"" + name + "\": legal are q, kv, out, head_size, block_size, group_size, debug");
+}
+
+}  // namespace
+
+Result<KernelSpec> parse_spec(std::string_view text) {
+  KernelSpec spec;
+  std::set<std::string> seen;
+  bool first = true;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string word(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    if (first) {
+      first = false;
+      if (word != "decode") return invalid("spec kind \"" + word + "\": legal is decode");
+      continue;
+    }
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos) return invalid("spec word \"" + word + "\": must be field=value");
+    const std::string name = word.substr(0, equals);
+    if (!seen.insert(name).second) return invalid("spec field \"" + name + "\": given twice");
+    if (Status s = set_field(spec, name, word.substr(equals + 1)); !s) return s;
+  }
+  if (first) return invalid("spec \"\": must begin with its kind, decode");
+  if (Status s = validate(spec); !s) return s;
+  return spec;
+}
+
+}  // namespace pagejit

@@ -1,0 +1,208 @@
+// Putting partial results together: the token groups of a CTA through shared memory, then the splits of a sequence through the
+// workspace. Both combine (maximum, sum, accumulators) triples in a fixed order, so that a result does not depend on timing.
+#pragma once
+
+using pagejit_shared::PartialStats;
+
+// Where the results of one (sequence, KV head) go.
+template <DecodeConfig C>
+struct DecodeOutput {
+  uint16_t* out;  // [group_size, head_size] by stride
+  int64_t out_stride_head;
+  float* lse;            // [group_size], or null
+  PartialStats* stats;   // [num_splits, group_size]
+  float* acc;            // [num_splits, group_size, head_size]
+  uint32_t* counters;    // [merge units]
+
+  PAGEJIT_DEVICE DecodeOutput(const DecodeParams& params, const DecodeWork& work) {
+    const int64_t num_kv_heads = params.num_kv_heads;
+    const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
+    const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
+    out_stride_head = params.out_stride_head;
+    out = static_cast<uint16_t*>(params.out) + work.seq_idx * static_cast<int64_t>(params.out_stride_seq) +
+          head * out_stride_head;
+    lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;
+    auto* workspace = static_cast<unsigned char*>(params.workspace);
+    const int64_t partial = sequence_head * params.num_splits * C.group_size;
+    stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) + partial;
+    acc = reinterpret_cast<float*>(
+              workspace + pagejit_shared::partial_acc_offset(dev::grid_dim_z(), num_kv_heads,
+                                                             params.num_splits, C.group_size)) +
+          partial * C.head_size;
+    counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
+               sequence_head * pagejit_shared::merge_units(C.group_size);
+  }
+};
+
+// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of the output.
+struct alignas(16) Quad {
+  float v[4];
+};
+struct alignas(8) HalfQuad {
+  uint32_t word[2];
+};
+
+// A running (maximum, sum, 4 accumulators).
+struct Partial {
+  float row_max = kMinusInfinity;
+  float row_sum = 0.0f;
+  Quad acc = {};
+
+  // Adds a batch; a missing one is {-inf, 0} with any finite accumulators.
+  template <int kCount>
+  PAGEJIT_DEVICE void add(const PartialStats (&stats)[kCount], const Quad (&others)[kCount]) {
+    float new_max = row_max;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) new_max = dev::max2(new_max, stats[i].row_max);
+    // No token anywhere so far: any finite reference (-inf - -inf would be NaN).
+    const float reference = new_max == kMinusInfinity ? 0.0f : new_max;
+    const float mine = dev::exp2_approx(row_max - reference);
+    row_max = new_max;
+    row_sum *= mine;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) acc.v[e] *= mine;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float theirs = dev::exp2_approx(stats[i].row_max - reference);
+      row_sum += stats[i].row_sum * theirs;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
+    }
+  }
+};
+
+// Writes 4 elements of the final result, and the head's lse with its first ones.
+template <DecodeConfig C>
+PAGEJIT_DEVICE void store_result(const DecodeOutput<C>& output, int head, int element, const Partial& partial) {
+  // A sum of 0 means no token, or none above -inf; a NaN stays one.
+  const float inverse = partial.row_sum == 0.0f ? 0.0f : 1.0f / partial.row_sum;
+  const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
+                            pack<C>(partial.acc.v[2] * inverse, partial.acc.v[3] * inverse)}};
+  dev::store_global(reinterpret_cast<HalfQuad*>(output.out + head * output.out_stride_head + element), packed);
+  if (element == 0 && output.lse != nullptr) {
+    dev::store_global(output.lse + head, kLn2 * (partial.row_max + dev::log2_approx(partial.row_sum)));
+  }
+}
+
+// A sequence of length 0: out = 0, lse = -inf.
+template <DecodeConfig C>
+PAGEJIT_DEVICE void store_empty(const DecodeOutput<C>& output) {
+  constexpr int kRowQuads = C.head_size / 4;
+  for (int i = dev::thread_idx(); i < C.group_size * kRowQuads; i += DecodeTraits<C>::kThreads) {
+    uint16_t* row = output.out + i / kRowQuads * output.out_stride_head;
+    dev::store_global(reinterpret_cast<HalfQuad*>(row + i % kRowQuads * 4), HalfQuad{});
+    if (i % kRowQuads == 0 && output.lse != nullptr) {
+      dev::store_global(output.lse + i / kRowQuads, kMinusInfinity);
+    }
+  }
+}
+
+// Puts one unit's heads into shared memory, as far as this warp has them.
+template <DecodeConfig C>
+PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit, int token_group,
+                               int head_warp) {
+  using Traits = DecodeTraits<C>;
+  const int row = dev::lane_idx() / 4;
+  const int column = dev::lane_idx() % 4 * 2;
+#pragma unroll
+  for (int j = 0; j < C.head_tiles; ++j) {
+    const int first_head = head_warp * Traits::kWarpHeads + j * 8 - unit * pagejit_shared::kMergeUnitHeads;
+    if (first_head < 0 || first_head >= Traits::kMergeHeads) continue;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int head = first_head + column + h;
+      if (row == 0) merge.stats[token_group][head] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
+#pragma unroll
+      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+        merge.acc[token_group][head][depth * 16 + row] = softmax.acc[depth][j][h];
+        merge.acc[token_group][head][depth * 16 + row + 8] = softmax.acc[depth][j][h + 2];
+      }
+    }
+  }
+}
+
+// Heads of a merge unit; the last unit of a group may have fewer.
+template <DecodeConfig C>
+PAGEJIT_DEVICE int heads_of_unit(int unit) {
+  const int heads_left = C.group_size - unit * pagejit_shared::kMergeUnitHeads;
+  return heads_left < pagejit_shared::kMergeUnitHeads ? heads_left : pagejit_shared::kMergeUnitHeads;
+}
+
+// Merges the token groups of this CTA for one unit: into the result, or into the workspace where other splits follow.
+template <DecodeConfig C>
+PAGEJIT_DEVICE void merge_token_groups(const DecodeOutput<C>& output, const MergeBuffer<C>& merge,
+                                       const DecodeWork& work, int unit) {
+  constexpr int kRowQuads = C.head_size / 4;
+  for (int i = dev::thread_idx(); i < heads_of_unit<C>(unit) * kRowQuads; i += DecodeTraits<C>::kThreads) {
+    const int head_in_unit = i / kRowQuads;
+    const int element = i % kRowQuads * 4;
+    PartialStats stats[C.token_groups];
+    Quad acc[C.token_groups];
+#pragma unroll
+    for (int group = 0; group < C.token_groups; ++group) {
+      stats[group] = merge.stats[group][head_in_unit];
+      acc[group] = *reinterpret_cast<const Quad*>(&merge.acc[group][head_in_unit][element]);
+    }
+    Partial partial;
+    partial.add(stats, acc);
+    const int head = unit * pagejit_shared::kMergeUnitHeads + head_in_unit;
+    if (work.num_active_splits == 1) {
+      store_result<C>(output, head, element, partial);
+    } else {
+      const int64_t row = static_cast<int64_t>(work.split_idx) * C.group_size + head;
+      dev::store_global(reinterpret_cast<Quad*>(output.acc + row * C.head_size + element), partial.acc);
+      if (element == 0) {
+        dev::store_global(output.stats + row, PartialStats{partial.row_max, partial.row_sum});
+      }
+    }
+  }
+}
+
+// The last CTA of a merge unit adds up the unit's splits, in their order.
+template <DecodeConfig C>
+PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int num_splits) {
+  constexpr int kRowQuads = C.head_size / 4;
+  // Loads in flight per thread: 8 x 24 bytes hide most of an L2 round trip within 48 registers.
+  constexpr int kBatch = 8;
+  for (int i = dev::thread_idx(); i < heads_of_unit<C>(unit) * kRowQuads; i += DecodeTraits<C>::kThreads) {
+    const int head = unit * pagejit_shared::kMergeUnitHeads + i / kRowQuads;
+    const int element = i % kRowQuads * 4;
+    Partial partial;
+    for (int first = 0; first < num_splits; first += kBatch) {
+      PartialStats stats[kBatch];
+      Quad acc[kBatch];
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        stats[b] = {kMinusInfinity, 0.0f};
+        acc[b] = {};
+        if (first + b < num_splits) {
+          const int64_t row = static_cast<int64_t>(first + b) * C.group_size + head;
+          stats[b] = dev::load_global(output.stats + row);
+          acc[b] = dev::load_global(reinterpret_cast<const Quad*>(output.acc + row * C.head_size + element));
+        }
+      }
+      partial.add(stats, acc);
+    }
+    store_result<C>(output, head, element, partial);
+  }
+}
+
+// Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The counter wraps to 0 by
+// itself, ready for the next launch.
+template <DecodeConfig C>
+PAGEJIT_DEVICE bool arrive_last(const DecodeParams& params, const DecodeOutput<C>& output, const DecodeWork& work,
+                                int unit, int& shared_flag) {
+  dev::sync_cta();  // this split's partials are written before one thread publishes them
+  if (dev::thread_idx() == 0) {
+    const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
+    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
+    if constexpr (C.debug) {
+      if (arrived > limit) {
+        report_debug(params, pagejit_shared::kDebugBadCounter, work.seq_idx, unit, arrived);
+      }
+    }
+    shared_flag = arrived == limit;
+  }
+  dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
+  return shared_flag != 0;
+}

@@ -1,0 +1,116 @@
+// Moving data: global loads and stores, asynchronous copies, atomics.
+#pragma once
+
+namespace dev {
+
+// CTA-wide dynamic shared memory. ldmatrix and cp.async need 16 bytes; 1024 leaves room for swizzled bulk copies.
+PAGEJIT_DEVICE unsigned char* dynamic_shared() {
+  extern __shared__ __align__(1024) unsigned char pagejit_dynamic_shared[];
+  return pagejit_dynamic_shared;
+}
+
+template <int kBytes>
+struct RawWord;
+template <>
+struct RawWord<4> {
+  uint32_t v;
+  PAGEJIT_DEVICE void load(const void* p) {
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  }
+  PAGEJIT_DEVICE void load_nc(const void* p) {
+    asm("ld.global.nc.b32 %0, [%1];" : "=r"(v) : "l"(p));
+  }
+  PAGEJIT_DEVICE void store(void* p) const {
+    asm volatile("st.global.b32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+  }
+};
+template <>
+struct RawWord<8> {
+  uint32_t v[2];
+  PAGEJIT_DEVICE void load(const void* p) {
+    asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "l"(p) : "memory");
+  }
+  PAGEJIT_DEVICE void load_nc(const void* p) {
+    asm("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "l"(p));
+  }
+  PAGEJIT_DEVICE void store(void* p) const {
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(p), "r"(v[0]), "r"(v[1]) : "memory");
+  }
+};
+template <>
+struct RawWord<16> {
+  uint32_t v[4];
+  PAGEJIT_DEVICE void load(const void* p) {
+    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                 : "l"(p)
+                 : "memory");
+  }
+  PAGEJIT_DEVICE void load_nc(const void* p) {
+    asm("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+        : "l"(p));
+  }
+  PAGEJIT_DEVICE void store(void* p) const {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v[0]), "r"(v[1]),
+                 "r"(v[2]), "r"(v[3])
+                 : "memory");
+  }
+};
+
+// T is a trivial type of 4, 8 or 16 bytes, p is aligned to its size.
+template <class T>
+PAGEJIT_DEVICE T load_global(const T* p) {
+  RawWord<sizeof(T)> word;
+  word.load(p);
+  return __builtin_bit_cast(T, word);
+}
+
+// For memory that no thread of this launch writes.
+template <class T>
+PAGEJIT_DEVICE T load_global_nc(const T* p) {
+  RawWord<sizeof(T)> word;
+  word.load_nc(p);
+  return __builtin_bit_cast(T, word);
+}
+
+template <class T>
+PAGEJIT_DEVICE void store_global(T* p, T value) {
+  __builtin_bit_cast(RawWord<sizeof(T)>, value).store(p);
+}
+
+// Source size 0 reads nothing and writes zeros.
+PAGEJIT_DEVICE void cp_async_16(void* shared, const void* global, bool valid) {
+  const uint32_t source_bytes = valid ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
+               "l"(global), "r"(source_bytes)
+               : "memory");
+}
+
+PAGEJIT_DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int kPending>
+PAGEJIT_DEVICE void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+PAGEJIT_DEVICE uint32_t atomic_inc_acq_rel(uint32_t* p, uint32_t limit) {
+  uint32_t old;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(p), "r"(limit)
+               : "memory");
+  return old;
+}
+
+PAGEJIT_DEVICE int atomic_cas(int* p, int expected, int desired) {
+  int old;
+  asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(old)
+               : "l"(p), "r"(expected), "r"(desired)
+               : "memory");
+  return old;
+}
+
+}  // namespace dev
