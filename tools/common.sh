@@ -46,7 +46,7 @@ cuda_header_version() {
 find_toolkit() {
   local toolkit lib
   for toolkit in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda $(printf '%s\n' /usr/local/cuda-* | sort -rV); do
-    [ -n "$toolkit" ] && [ "$(cuda_header_version "$toolkit/include")" -ge 12040 ] || continue
+    if [ -z "$toolkit" ] || [ "$(cuda_header_version "$toolkit/include")" -lt 12040 ]; then continue; fi
     for lib in "$toolkit/lib64" "$toolkit/lib" "$toolkit/targets/x86_64-linux/lib"; do
       if compgen -G "$lib/libnvrtc.so.1[23]*" >/dev/null; then
         echo "$toolkit/include $lib"

@@ -91,10 +91,13 @@ if [ ${#missing[@]} -gt 0 ]; then
     as_root=(sudo)
   fi
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
+  mkdir -p "$deps"
+  # logged COMMAND...: its output goes to a file, and is shown only if it fails.
+  logged() { "$@" >"$deps/setup.log" 2>&1 </dev/null || { tail -n 40 "$deps/setup.log" >&2; fail "failed: $*"; }; }
   apt=("${as_root[@]}" apt-get -q -y -o Dpkg::Use-Pty=0)
-  downloading "${apt[@]}" update
-  downloading "${apt[@]}" install --no-install-recommends --download-only "${missing[@]}"
-  "${apt[@]}" install --no-install-recommends "${missing[@]}"
+  downloading logged "${apt[@]}" update
+  downloading logged "${apt[@]}" install --no-install-recommends --download-only "${missing[@]}"
+  logged "${apt[@]}" install --no-install-recommends "${missing[@]}"
 fi
 
 if [ "$fetch_wheels" = yes ]; then

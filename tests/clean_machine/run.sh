@@ -60,6 +60,7 @@ while IFS= read -r name; do
 done < <(compgen -e | grep -E '^(PIP_|PAGEJIT_|(https?|ftp|no|HTTPS?|FTP|NO)_(proxy|PROXY)$)')
 
 # Own mounts, so that they are gone with the command, however it ends.
+# shellcheck disable=SC2016  # expanded by the inner shell
 exec_inside='mount -t proc proc "$1/proc" && mount --bind /dev "$1/dev" && root=$1 && shift && exec chroot "$root" "$@"'
 unshare --mount --pid --fork sh -c "$exec_inside" sh "$root" env -i "${environment[@]}" \
   sh -c 'cd /pagejit && exec "$@"' sh "$@" </dev/null
