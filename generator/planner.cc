@@ -67,6 +67,7 @@ int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 struct Scored {
   PlanCandidate candidate;
   double slowdown = 1;  // predicted time over the time that memory alone needs
+  bool is_starved = false;  // because of too few bytes in flight
 };
 
 std::string number(const char* format, double a, double b = 0) {
@@ -92,9 +93,6 @@ std::string why_not(const DecodeConfig& c, const Arch& arch) {
                                Arch::kRegistersPerSm / (threads * c.min_ctas_per_sm) / 8 * 8);
   if (estimate_registers(c) > allowed) {
     return number("about %.0f registers per thread > %.0f", estimate_registers(c), allowed);
-  }
-  if (bytes_in_flight(c) < bytes_in_flight_needed(arch)) {
-    return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c), bytes_in_flight_needed(arch));
   }
   return {};
 }
@@ -127,6 +125,9 @@ void choose_stages(DecodeConfig& c, const Arch& arch) {
   c.shared_bytes = pagejit_shared::shared_bytes(c);
 }
 
+// With two stages a warp that is late by one tile has nothing left in flight.
+bool has_two_stages(const DecodeConfig& c) { return c.num_stages < 3; }
+
 // Each combination worth looking at. More warps than 16 or more head tiles than 4 never fit the registers.
 template <class Visit>
 void for_each_candidate(const KernelSpec& spec, const Arch& arch, Visit visit) {
@@ -149,6 +150,11 @@ void for_each_candidate(const KernelSpec& spec, const Arch& arch, Visit visit) {
             c.q_in_registers = q_in_registers;
             choose_stages(c, arch);
             visit(c);
+            if (has_two_stages(c)) {
+              c.num_stages = 3;
+              c.shared_bytes = pagejit_shared::shared_bytes(c);
+              visit(c);
+            }
           }
         }
       }
@@ -166,12 +172,12 @@ int missing_warps(const DecodeConfig& c) {
 int ctas_off(const DecodeConfig& c) { return std::abs(c.min_ctas_per_sm - 2); }
 
 // Order of preference: what runs; what streams fastest, in steps of 2 % of the memory's time (the model is no better); query
-// fragments in registers; fewer warps that read the same tokens; enough warps; two CTAs per SM; less shared memory.
+// fragments in registers; fewer warps that read the same tokens; enough warps; two CTAs per SM; three stages; less shared memory.
 bool better(const Scored& a, const Scored& b) {
   const auto rank = [](const Scored& s) {
     const DecodeConfig& c = s.candidate.config.decode;
     return std::tuple(!s.candidate.fits, static_cast<int>(s.slowdown * 50), !c.q_in_registers, c.head_warps,
-                      missing_warps(c), ctas_off(c), c.min_ctas_per_sm * c.shared_bytes,
+                      missing_warps(c), ctas_off(c), has_two_stages(c), c.min_ctas_per_sm * c.shared_bytes,
                       c.token_groups * c.group_tokens, c.group_tokens, c.head_tiles, c.min_ctas_per_sm,
                       c.num_stages);
   };
@@ -195,7 +201,10 @@ std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target
     scored.candidate.reason = why_not(c, arch);
     scored.candidate.fits = scored.candidate.reason.empty();
     const TokenCost cost = token_cost(c, arch);
-    scored.slowdown = cost.worst() / cost.memory;
+    // Too few bytes in flight stretch the memory's own time.
+    const double starved = static_cast<double>(bytes_in_flight_needed(arch)) / bytes_in_flight(c);
+    scored.slowdown = std::max(starved, cost.worst() / cost.memory);
+    scored.is_starved = starved > 1 && starved >= scored.slowdown;
     all.push_back(std::move(scored));
   });
   std::stable_sort(all.begin(), all.end(), better);
@@ -203,10 +212,13 @@ std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target
 }
 
 // Why a candidate that could run was not chosen.
-std::string why_worse(const Scored& scored, const Scored& chosen) {
+std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& arch) {
   const DecodeConfig& c = scored.candidate.config.decode;
   const DecodeConfig& best = chosen.candidate.config.decode;
   if (static_cast<int>(scored.slowdown * 50) != static_cast<int>(chosen.slowdown * 50)) {
+    if (scored.is_starved) {
+      return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c), bytes_in_flight_needed(arch));
+    }
     return number("predicted %.2fx the memory's time > %.2fx", scored.slowdown, chosen.slowdown);
   }
   if (c.q_in_registers != best.q_in_registers) return "reads q from shared memory in each tile";
@@ -220,6 +232,7 @@ std::string why_worse(const Scored& scored, const Scored& chosen) {
   if (ctas_off(c) != ctas_off(best)) {
     return number("%.0f CTAs per SM, %.0f wanted", c.min_ctas_per_sm, 2);
   }
+  if (has_two_stages(c) != has_two_stages(best)) return "2 stages < 3";
   return number("shared memory %.0f B per SM >= %.0f B", 1.0 * c.min_ctas_per_sm * c.shared_bytes,
                 1.0 * best.min_ctas_per_sm * best.shared_bytes);
 }
@@ -248,7 +261,7 @@ Result<PlanExplanation> explain(const KernelSpec& spec, const Target& target) {
   PlanExplanation explanation;
   for (Scored& scored : ranked) {
     if (&scored != &ranked.front() && scored.candidate.fits) {
-      scored.candidate.reason = why_worse(scored, ranked.front());
+      scored.candidate.reason = why_worse(scored, ranked.front(), *arch);
     }
     explanation.candidates.push_back(scored.candidate);
   }
