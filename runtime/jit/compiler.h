@@ -1,5 +1,5 @@
-// Compiler: source text -> image (a cubin, or a host shared object). Two kinds: NVRTC and the system's C++ compiler.
-// Thread-safety: all functions may be called from several threads at once.
+// Compiler: source text -> image (a cubin, or a host shared object). Two kinds: NVRTC and the
+// system's C++ compiler. Thread-safety: all functions may be called from several threads at once.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "generator/config.h"
 #include "pagejit/engine.h"
 #include "pagejit/status.h"
+#include "runtime/jit/environment.h"
 
 namespace pagejit {
 
@@ -27,30 +28,44 @@ struct CompiledImage {
   std::string log;  // whole
   CompileReport report;
   double compile_ms = 0;  // wall time of the compile itself, queueing excluded
+  // The identity() of what really made the image. It differs from what identity() said before only
+  // where the library that was found could not be opened and another one was taken: such an image
+  // must not be stored under the former.
+  std::string compiler_identity;
 };
 
 class Compiler {
  public:
   virtual ~Compiler() = default;
 
-  // Options in order, as they enter the cache key. No paths.
+  // Options in order, as they enter the cache key. No paths. Options that change nothing in the
+  // image are not among them.
   virtual std::vector<std::string> options(const Target& target) const = 0;
 
-  // Text that identifies the exact compiler (build ids), found without loading or running it where possible.
-  // kCompilerUnavailable where there is none.
+  // Text that identifies the exact compiler (build ids), found without loading or running it where
+  // possible. kCompilerUnavailable where there is none.
   virtual Result<std::string> identity() = 0;
 
-  // Targets this compiler accepts. NVRTC: what it reports; host: every host target.
+  // Targets this compiler accepts. NVRTC: what it reports; host: every host target. kUnsupported
+  // says what is accepted.
   virtual Status check_target(const Target& target) = 0;
 
-  // kCompileFailed carries log, options and numbered source in detail().
+  // Blocks until the image is made; on one of the compiler's own threads, whose number is bounded.
+  // kCompileFailed: the compiler refused the source, and would again; detail() carries log, options
+  // and numbered source. kUnsupported: as check_target(). kCompilerUnavailable: there is none, or
+  // it did not come to its end (killed, timed out, disk full), which may pass; detail() as above
+  // where it was started.
   virtual Result<CompiledImage> compile(const KernelSource& source) = 0;
 };
 
-// path: as EngineOptions::nvrtc_path.
-std::shared_ptr<Compiler> make_nvrtc_compiler(const std::string& path);
+// path: as EngineOptions::nvrtc_path. threads: as EngineOptions::compile_threads. Opens nothing
+// yet.
+std::shared_ptr<Compiler> make_nvrtc_compiler(const std::string& path, int threads = 0,
+                                              Environment environment = process_environment());
 
-// command: as EngineOptions::host_compiler.
-std::shared_ptr<Compiler> make_host_compiler(const std::string& command, HostBuild build);
+// command: as EngineOptions::host_compiler; one program, without arguments. Runs nothing yet.
+std::shared_ptr<Compiler> make_host_compiler(const std::string& command, HostBuild build,
+                                             int threads = 0,
+                                             Environment environment = process_environment());
 
 }  // namespace pagejit

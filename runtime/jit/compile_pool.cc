@@ -1,0 +1,149 @@
+#include "runtime/jit/compile_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "runtime/jit/file_io.h"
+
+namespace pagejit::jit {
+namespace {
+
+// NVRTC crashes with 64 KiB and works with 128 KiB (13.0); 8 MiB is what the main thread has, where
+// it is tested most. It is address space, not memory.
+constexpr size_t kStackBytes = 8 << 20;
+// A compile holds about 100 MB, and the hosts with many more processors than this have other work
+// for them.
+constexpr int kMostThreadsByDefault = 16;
+
+int default_threads() {
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(processors, 1, kMostThreadsByDefault);
+}
+
+}  // namespace
+
+struct CompilePool::State {
+  const pid_t pid = getpid();
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Job> queue;
+  std::vector<pthread_t> threads;
+  int idle = 0;
+  bool stopping = false;
+  // Read by a forked child, in which the mutex may be locked for ever.
+  std::atomic<int> running{0};
+};
+
+CompilePool::CompilePool(int num_threads)
+    : max_threads_(num_threads > 0 ? num_threads : default_threads()), state_(new State) {}
+
+CompilePool::~CompilePool() {
+  State* state = state_.load();
+  // In a forked child the threads are gone: there is nothing to join, and destroying a condition
+  // variable with waiters would block. The few bytes stay.
+  if (state->pid != getpid()) return;
+  std::deque<Job> cancelled;
+  {
+    std::lock_guard lock(state->mutex);
+    state->stopping = true;
+    cancelled.swap(state->queue);
+    state->wake.notify_all();
+  }
+  for (Job& job : cancelled) {
+    job.refuse(Status(StatusCode::kCancelled, "the compile was cancelled before it began"));
+  }
+  for (pthread_t thread : state->threads) pthread_join(thread, nullptr);
+  delete state;
+}
+
+int CompilePool::num_threads() const {
+  State* state = state_.load();
+  if (state->pid != getpid()) return 0;
+  std::lock_guard lock(state->mutex);
+  return static_cast<int>(state->threads.size());
+}
+
+CompilePool::State* CompilePool::state_of_this_process() {
+  State* state = state_.load();
+  if (state->pid == getpid()) return state;
+  if (state->running.load() > 0) return nullptr;
+  // The parent's state stays where it is: its mutex may be locked by a thread that does not exist
+  // here.
+  auto* fresh = new State;
+  if (state_.compare_exchange_strong(state, fresh)) return fresh;
+  delete fresh;  // another thread of the child was faster
+  return state;
+}
+
+void CompilePool::enqueue(Job job) {
+  State* state = state_of_this_process();
+  if (state == nullptr) {
+    job.refuse(Status(StatusCode::kCompilerUnavailable,
+                      "this process was forked while its parent compiled a kernel: the compiler "
+                      "cannot be used in it; prepare kernels before the fork, or call exec"));
+    return;
+  }
+  int error = 0;
+  {
+    std::lock_guard lock(state->mutex);
+    state->queue.push_back(std::move(job));
+    const bool needs_thread = state->queue.size() > static_cast<size_t>(state->idle);
+    if (needs_thread && static_cast<int>(state->threads.size()) < max_threads_) {
+      pthread_attr_t attributes;
+      pthread_attr_init(&attributes);
+      pthread_attr_setstacksize(&attributes, kStackBytes);
+      // The program's signals are for the program's threads.
+      sigset_t all;
+      sigset_t before;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      pthread_t thread;
+      error = pthread_create(&thread, &attributes, &CompilePool::thread_main, state);
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      pthread_attr_destroy(&attributes);
+      if (error == 0) {
+        pthread_setname_np(thread, "pagejit-compile");
+        state->threads.push_back(thread);
+      }
+    }
+    if (!state->threads.empty()) {
+      error = 0;  // one thread is enough to go on
+      state->wake.notify_one();
+    } else {
+      job = std::move(state->queue.back());
+      state->queue.pop_back();
+    }
+  }
+  if (error != 0) {
+    job.refuse(Status(StatusCode::kCompilerUnavailable,
+                      "cannot start a thread to compile with: " + errno_text(error)));
+  }
+}
+
+void* CompilePool::thread_main(void* opaque) {
+  State* state = static_cast<State*>(opaque);
+  std::unique_lock lock(state->mutex);
+  for (;;) {
+    ++state->idle;
+    state->wake.wait(lock, [state] { return state->stopping || !state->queue.empty(); });
+    --state->idle;
+    if (state->queue.empty()) return nullptr;
+    Job job = std::move(state->queue.front());
+    state->queue.pop_front();
+    // Counted before the lock is released, so that a fork never sees a running job uncounted.
+    state->running.fetch_add(1);
+    lock.unlock();
+    // Counted down before the result is published: who waited for it may fork at once.
+    job.run([state] { state->running.fetch_sub(1); });
+    job = {};  // what the job holds is released before the next wait
+    lock.lock();
+  }
+}
+
+}  // namespace pagejit::jit

@@ -1,0 +1,188 @@
+#include "runtime/jit/nvrtc_compiler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "runtime/jit/compile_log.h"
+
+namespace pagejit::jit {
+namespace {
+
+// The first architecture with an architecture-specific ('a') variant, and with a family ('f')
+// variant.
+constexpr int kFirstExactArch = 90;
+constexpr int kFirstFamilyArch = 100;
+
+bool has_exact_variant(int sm) { return sm >= kFirstExactArch; }
+
+bool has_family_variant(int sm, NvrtcVersion version) {
+  return sm >= kFirstFamilyArch && version >= kNvrtcWithFamilies;
+}
+
+// "75 80 90 90a 100 100a 100f".
+std::string served_targets(NvrtcVersion version, const std::vector<int>& archs) {
+  std::string text;
+  for (int sm : archs) {
+    const std::string number = std::to_string(sm);
+    text += (text.empty() ? "" : " ") + number;
+    if (has_exact_variant(sm)) text += " " + number + "a";
+    if (has_family_variant(sm, version)) text += " " + number + "f";
+  }
+  return text;
+}
+
+// An nvrtcProgram that is destroyed with its scope.
+class Program {
+ public:
+  explicit Program(const NvrtcApi& api) : api_(api) {}
+  ~Program() {
+    if (program_ != nullptr) api_.destroy_program(&program_);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  int create(const std::string& source, const std::string& name) {
+    return api_.create_program(&program_, source.c_str(), name.c_str(), 0, nullptr, nullptr);
+  }
+
+  int compile(const std::vector<std::string>& options) {
+    std::vector<const char*> words;
+    for (const std::string& option : options) words.push_back(option.c_str());
+    return api_.compile_program(program_, static_cast<int>(words.size()), words.data());
+  }
+
+  std::string log() const {
+    size_t bytes = 0;  // with the closing null
+    if (api_.get_program_log_size(program_, &bytes) != kNvrtcSuccess || bytes <= 1) return {};
+    std::string log(bytes, '\0');
+    if (api_.get_program_log(program_, log.data()) != kNvrtcSuccess) return {};
+    log.resize(log.find('\0'));
+    return log;
+  }
+
+  int cubin(std::string& image) const {
+    size_t bytes = 0;
+    if (const int result = api_.get_cubin_size(program_, &bytes); result != kNvrtcSuccess) {
+      return result;
+    }
+    image.resize(bytes);
+    return api_.get_cubin(program_, image.data());
+  }
+
+ private:
+  const NvrtcApi& api_;
+  NvrtcProgram program_ = nullptr;
+};
+
+}  // namespace
+
+Status check_nvrtc_target(const Target& target, NvrtcVersion version,
+                          const std::vector<int>& supported_archs) {
+  if (target.is_host()) {
+    return Status(StatusCode::kUnsupported, "target " + target.to_string() +
+                                                ": NVRTC compiles for GPUs, the host's compiler "
+                                                "for the host");
+  }
+  const bool has_arch =
+      std::find(supported_archs.begin(), supported_archs.end(), target.sm) != supported_archs.end();
+  const bool has_variant =
+      target.variant == TargetVariant::kPlain ||
+      (target.variant == TargetVariant::kExact && has_exact_variant(target.sm)) ||
+      (target.variant == TargetVariant::kFamily && has_family_variant(target.sm, version));
+  if (has_arch && has_variant) return Status::ok();
+  return Status(StatusCode::kUnsupported, "target " + target.to_string() + ": NVRTC " +
+                                              version.to_string() + " compiles for sm_ " +
+                                              served_targets(version, supported_archs));
+}
+
+NvrtcCompiler::NvrtcCompiler(NvrtcSearch search, int threads)
+    : finder_(std::move(search)), pool_(threads) {}
+
+std::vector<std::string> NvrtcCompiler::options(const Target& target) const {
+  // -v makes ptxas report registers and spills; it does not change the code. No -lineinfo: it would
+  // put the program's name, and with #line the templates' paths, into the cubin.
+  return {"--gpu-architecture=" + target.to_string(), "--std=c++20", "--ptxas-options=-v"};
+}
+
+Result<std::string> NvrtcCompiler::identity() {
+  Result<NvrtcFiles> files = finder_.find(/*may_load=*/false);
+  if (!files) {
+    // Loading runs NVRTC's initialisers, which are for threads with a large stack.
+    files = pool_.submit<NvrtcFiles>([this] { return finder_.find(/*may_load=*/true); }).wait();
+  }
+  if (!files) return files.status();
+  return files->identity();
+}
+
+Status NvrtcCompiler::check_target(const Target& target) {
+  Result<std::shared_ptr<const NvrtcLibrary>> library =
+      pool_.submit<std::shared_ptr<const NvrtcLibrary>>([this] { return finder_.open(); }).wait();
+  if (!library) return library.status();
+  return check_nvrtc_target(target, (*library)->version(), (*library)->supported_archs());
+}
+
+Result<CompiledImage> NvrtcCompiler::compile(const KernelSource& source) {
+  return pool_.submit<CompiledImage>([this, &source] { return compile_on_pool(source); }).wait();
+}
+
+Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source) {
+  Result<std::shared_ptr<const NvrtcLibrary>> opened = finder_.open();
+  if (!opened) return opened.status();
+  const NvrtcLibrary& library = **opened;
+  const NvrtcApi& api = library.api();
+  if (Status status =
+          check_nvrtc_target(source.target, library.version(), library.supported_archs());
+      !status) {
+    return status;
+  }
+  std::vector<std::string> words = options(source.target);
+  // NVRTC's own cache would open libcuda and initialise it, which breaks a later fork. It does not
+  // change the image.
+  if (library.version() >= kNvrtcWithCache) words.push_back("--no-cache");
+
+  CompiledImage compiled;
+  compiled.compiler_identity = library.files().identity();
+  const auto start = std::chrono::steady_clock::now();
+  Program program(api);
+  int result = program.create(source.text, source.kernel_name + ".cu");
+  if (result == kNvrtcSuccess) {
+    result = program.compile(words);
+    compiled.log = program.log();
+    if (result == kNvrtcSuccess) result = program.cubin(compiled.image);
+  }
+  const auto elapsed = std::chrono::steady_clock::now() - start;
+  compiled.compile_ms = std::chrono::duration<double, std::milli>(elapsed).count();
+
+  if (result == kNvrtcSuccess && !compiled.image.empty()) {
+    compiled.report = parse_ptxas_log(compiled.log);
+    return compiled;
+  }
+  const bool refused = result == kNvrtcErrorCompilation || result == kNvrtcErrorInvalidOption;
+  std::string reason = first_error_line(compiled.log);
+  if (!refused || reason.empty()) {
+    const std::string name =
+        result == kNvrtcSuccess ? "an empty cubin" : api.get_error_string(result);
+    reason = name + (reason.empty() ? "" : ": " + reason);
+  }
+  return Status(refused ? StatusCode::kCompileFailed : StatusCode::kCompilerUnavailable,
+                source.kernel_name + " for " + source.target.to_string() + ": NVRTC " +
+                    library.version().to_string() + ": " + reason,
+                failure_detail(compiled.log, "options", words, source.text));
+}
+
+}  // namespace pagejit::jit
+
+namespace pagejit {
+
+std::shared_ptr<Compiler> make_nvrtc_compiler(const std::string& path, int threads,
+                                              Environment environment) {
+  jit::NvrtcSearch search;
+  search.explicit_path = path;
+  search.environment = std::move(environment);
+  search.library_folder = jit::folder_of_this_library();
+  return std::make_shared<jit::NvrtcCompiler>(std::move(search), threads);
+}
+
+}  // namespace pagejit

@@ -1,0 +1,39 @@
+// NvrtcCompiler: CUDA source -> cubin by NVRTC, on threads of its own. Always a cubin, never PTX:
+// ptxas's errors show here and not in the driver. The source has no #include and no header is
+// passed. Thread-safety: all functions may be called from several threads at once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/jit/compile_pool.h"
+#include "runtime/jit/compiler.h"
+#include "runtime/jit/nvrtc_library.h"
+
+namespace pagejit::jit {
+
+// Whether a library of this version that reports these architectures makes cubins for a CUDA
+// target. kUnsupported says what it does serve. NVRTC does not report the variants; they follow
+// from the architectures: 'a' exists from 90 on with the architecture itself, 'f' from 100 on and
+// version 12.9.
+Status check_nvrtc_target(const Target& target, NvrtcVersion version,
+                          const std::vector<int>& supported_archs);
+
+class NvrtcCompiler : public Compiler {
+ public:
+  // threads: 0 = the number of processors, at most 16.
+  NvrtcCompiler(NvrtcSearch search, int threads);
+
+  std::vector<std::string> options(const Target& target) const override;
+  Result<std::string> identity() override;
+  Status check_target(const Target& target) override;
+  Result<CompiledImage> compile(const KernelSource& source) override;
+
+ private:
+  Result<CompiledImage> compile_on_pool(const KernelSource& source);
+
+  NvrtcFinder finder_;
+  CompilePool pool_;  // destroyed first: its jobs use the finder
+};
+
+}  // namespace pagejit::jit
