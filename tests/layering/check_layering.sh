@@ -34,14 +34,16 @@ function is_posix(name) {
          name ~ /^(unistd|fcntl|dirent|pthread|sched|signal|spawn|poll|time|pwd|dlfcn|link|elf|ucontext)\.h$/
 }
 function is_cuda(name) { return name ~ /^(cuda|nvrtc|cudaTypedefs|cuda_[a-z_0-9]+)\.h$/ }
-# What makes a pure function depend on the machine.
-function is_impure(name) { return name ~ /^(fstream|filesystem|iostream|cstdio|ctime|chrono|random|thread|mutex)$/ }
+# What makes a pure function depend on the machine (<cstdio> is let in for snprintf; calls are checked below).
+function is_impure(name) { return name ~ /^(fstream|filesystem|iostream|ctime|chrono|random|thread|mutex)$/ }
 
 function allowed(layer, name, quoted) {
   if (quoted) {
     if (layer == "public") return starts(name, "pagejit/")
     if (layer == "shared") return 0
-    if (layer == "templates") return starts(name, "templates/") || name ~ /^[a-z_0-9]+\.cuh$/
+    # Inlined at render time; paths count from templates/ or from the folder of the file.
+    if (layer == "templates") return name ~ /^(((templates\/)?(shared|device|decode)\/)?[a-z_0-9\/]+\.(cuh|h))$/ && \
+                                     name !~ /^(generator|cache|runtime|tools|tests|pagejit)\//
     if (layer == "generator")
       return starts(name, "generator/") || starts(name, "templates/shared/") || starts(name, "pagejit/")
     if (layer == "cache") return starts(name, "cache/") || name == "pagejit/status.h"

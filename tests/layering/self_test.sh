@@ -21,7 +21,7 @@ clean_tree() {
     '// A comment may say abort() and printf("x").' 'auto text = "exit(1) // std::cout";' \
     'std::snprintf(buffer, size, "%d", x); fiber.exit(); /* abort() */' > cache/disk.cc
   printf '%s\n' '#include <cuda.h>' '#include "cache/disk.h"' '#include "generator/renderer.h"' > runtime/jit/engine.cc
-  printf '%s\n' '#include "templates/shared/decode_params.h"' > templates/decode/kernel.cuh
+  printf '%s\n' '#include "shared/decode_params.h"' '#include "work.cuh"' > templates/decode/kernel.cuh
   printf '%s\n' '#pragma once' > templates/shared/decode_params.h
   printf '%s\n' '#include <cstdio>' '#include "pagejit/engine.h"' 'std::printf("hello");' > tools/cli/main.cc
   printf '%s\n' '#include <cuda.h>' '#include "cache/disk.h"' > tests/cache/disk_test.cc
@@ -66,6 +66,7 @@ planted runtime/jit/engine.cc '#include "tools/cli/args.h"' 'runtime may not inc
 planted runtime/jit/engine.cc '#include "tests/reference/decode.h"' 'runtime may not include'
 planted runtime/jit/engine.cc '#include "templates/decode/kernel.cuh"' 'runtime may not include'
 planted templates/decode/kernel.cuh '#include <cuda_fp16.h>' 'templates may not include <cuda_fp16.h>'
+planted templates/decode/kernel.cuh '#include "generator/config.h"' 'templates may not include "generator/config.h"'
 planted templates/shared/decode_params.h '#include <cstdint>' 'shared may not include <cstdint>'
 planted tools/cli/main.cc '#include <cuda.h>' 'tools may not include <cuda.h>'
 planted tools/cli/main.cc '#include "tests/reference/decode.h"' 'tools may not include'

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Checks the format of the C++ sources with clang-format; with --tidy also runs clang-tidy over build/debug (minutes),
+# with --fix rewrites the files instead. Where a program is missing its check is left out, and that is said.
+#
+#   tools/lint.sh [--fix | --tidy] [FILE...]      default: every C++ file in git but the templates
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+mode=check
+case "${1:-}" in
+  --fix) mode=fix; shift ;;
+  --tidy) mode=tidy; shift ;;
+  -h | --help) sed -n '2,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+esac
+cd "$root"
+files=("$@")
+if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(git ls-files '*.h' '*.cc' | grep -v '^templates/'); fi
+
+status=0
+if ! command -v clang-format >/dev/null; then
+  say "clang-format is not installed: the format is not checked"
+elif [ "$mode" = fix ]; then
+  clang-format -i "${files[@]}"
+else
+  clang-format --dry-run -Werror "${files[@]}" || status=1
+fi
+if [ "$mode" = tidy ]; then
+  if command -v clang-tidy >/dev/null; then
+    cmake --preset debug >/dev/null
+    printf '%s\n' "${files[@]}" | grep '\.cc$' | xargs -P "$(jobs)" -n 4 clang-tidy -quiet -p build/debug || status=1
+  else
+    say "clang-tidy is not installed: not run"
+  fi
+fi
+exit $status
