@@ -9,13 +9,15 @@
 
 namespace pagejit {
 
-// Limits per SM and per CTA: CUDA C++ Programming Guide 13.0, table "Technical specifications per compute capability".
+// Limits per SM and per CTA: CUDA C++ Programming Guide 13.0, table "Technical specifications per
+// compute capability".
 struct Arch {
-  int sm;                         // compute capability, major * 10 + minor
-  int shared_bytes_per_sm;        // the SM's shared memory
-  int shared_bytes_per_cta;       // opt-in maximum of one CTA
+  int sm;                    // compute capability, major * 10 + minor
+  int shared_bytes_per_sm;   // the SM's shared memory
+  int shared_bytes_per_cta;  // opt-in maximum of one CTA
   int max_warps_per_sm;
-  double bandwidth_bytes_per_us;  // read bandwidth of one SM, of the fastest common GPU with this capability
+  double bandwidth_bytes_per_us;  // read bandwidth of one SM, of the fastest common GPU with this
+                                  // capability
   double clock_ghz;               // its boost clock
   const char* bandwidth_source;   // which GPU, bandwidth / SMs
   bool has_exact_variant;         // 'a' targets exist
@@ -30,7 +32,8 @@ struct Arch {
 
 std::span<const Arch> known_archs();
 
-// The row of a target (of the configured architecture for "host"). kUnsupported with the known ones for others.
+// The row of a target (of the configured architecture for "host"). kUnsupported with the known ones
+// for others.
 Result<Arch> arch_of(const Target& target);
 
 }  // namespace pagejit

@@ -10,9 +10,11 @@
 namespace pagejit {
 namespace {
 
-// The sums below are a model, not measurements; templates/README.md explains each figure. They only rank candidates.
+// The sums below are a model, not measurements; templates/README.md explains each figure. They only
+// rank candidates.
 
-// Registers of one thread: what must live through the main loop, plus addresses, counters and the compiler's own.
+// Registers of one thread: what must live through the main loop, plus addresses, counters and the
+// compiler's own.
 int estimate_registers(const DecodeConfig& c) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
@@ -42,9 +44,10 @@ TokenCost token_cost(const DecodeConfig& c, const Arch& arch) {
   cost.tensor = 2 * depth_tiles * head_tiles * 2 / 16;
   const double query_reads = c.q_in_registers ? 0 : depth_tiles * head_tiles * 2 / token_tiles;
   cost.shared = (2 * depth_tiles * 4 * c.head_warps + query_reads) / 16 + 4.0 * c.head_size / 128;
-  // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along the head, and the other
-  // instructions of the tile, which one warp issues one by one.
-  const double chain = 400 + depth_tiles * 18 + token_tiles * depth_tiles * (2 + 2 * c.head_tiles * 2);
+  // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
+  // the head, and the other instructions of the tile, which one warp issues one by one.
+  const double chain =
+      400 + depth_tiles * 18 + token_tiles * depth_tiles * (2 + 2 * c.head_tiles * 2);
   // Half of the warps may be waiting for copies.
   cost.latency = 2 * chain / (c.min_ctas_per_sm * c.token_groups * c.group_tokens);
   return cost;
@@ -66,7 +69,7 @@ int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
 struct Scored {
   PlanCandidate candidate;
-  double slowdown = 1;  // predicted time over the time that memory alone needs
+  double slowdown = 1;      // predicted time over the time that memory alone needs
   bool is_starved = false;  // because of too few bytes in flight
 };
 
@@ -80,14 +83,16 @@ std::string number(const char* format, double a, double b = 0) {
 std::string why_not(const DecodeConfig& c, const Arch& arch) {
   const int threads = c.token_groups * c.head_warps * 32;
   if (c.shared_bytes > arch.shared_bytes_per_cta) {
-    return number("shared memory %.0f B per CTA > %.0f B", c.shared_bytes, arch.shared_bytes_per_cta);
+    return number("shared memory %.0f B per CTA > %.0f B", c.shared_bytes,
+                  arch.shared_bytes_per_cta);
   }
   const int per_sm = (c.shared_bytes + Arch::kReservedSharedPerCta) * c.min_ctas_per_sm;
   if (per_sm > arch.shared_bytes_per_sm) {
     return number("shared memory %.0f B per SM > %.0f B", per_sm, arch.shared_bytes_per_sm);
   }
   if (threads / 32 * c.min_ctas_per_sm > arch.max_warps_per_sm) {
-    return number("%.0f warps per SM > %.0f", threads / 32.0 * c.min_ctas_per_sm, arch.max_warps_per_sm);
+    return number("%.0f warps per SM > %.0f", threads / 32.0 * c.min_ctas_per_sm,
+                  arch.max_warps_per_sm);
   }
   const int allowed = std::min(Arch::kMaxRegistersPerThread,
                                Arch::kRegistersPerSm / (threads * c.min_ctas_per_sm) / 8 * 8);
@@ -128,7 +133,8 @@ void choose_stages(DecodeConfig& c, const Arch& arch) {
 // With two stages a warp that is late by one tile has nothing left in flight.
 bool has_two_stages(const DecodeConfig& c) { return c.num_stages < 3; }
 
-// Each combination worth looking at. More warps than 16 or more head tiles than 4 never fit the registers.
+// Each combination worth looking at. More warps than 16 or more head tiles than 4 never fit the
+// registers.
 template <class Visit>
 void for_each_candidate(const KernelSpec& spec, const Arch& arch, Visit visit) {
   const int tiles = (spec.group_size + 7) / 8;
@@ -137,7 +143,8 @@ void for_each_candidate(const KernelSpec& spec, const Arch& arch, Visit visit) {
     const int head_warps = (tiles + head_tiles - 1) / head_tiles;
     if (head_warps > 16 || head_warps == last_head_warps) continue;  // same warps, more idle tiles
     last_head_warps = head_warps;
-    for (int token_groups = 1; token_groups * head_warps <= 16 && token_groups <= 8; token_groups *= 2) {
+    for (int token_groups = 1; token_groups * head_warps <= 16 && token_groups <= 8;
+         token_groups *= 2) {
       for (const int group_tokens : {16, 32}) {
         for (int ctas = 1; ctas <= 4; ++ctas) {
           for (const bool q_in_registers : {true, false}) {
@@ -162,38 +169,49 @@ void for_each_candidate(const KernelSpec& spec, const Arch& arch, Visit visit) {
   }
 }
 
+// The slowdown in steps of 2 %, from 50 for none; a starved candidate is never equal to one that is
+// not.
+int slowdown_steps(const Scored& s) {
+  const int steps = static_cast<int>(s.slowdown * 50);
+  return s.is_starved ? std::max(steps, 51) : steps;
+}
+
 // Two warps per scheduler: while one waits at a copy or in a chain of products the other issues.
 constexpr int kWarpsWanted = 8;
 int missing_warps(const DecodeConfig& c) {
   return std::max(0, kWarpsWanted - c.min_ctas_per_sm * c.token_groups * c.head_warps);
 }
 
-// Two CTAs: one starts or merges while the other streams. More CTAs mean more splits of a lone sequence to merge.
+// Two CTAs: one starts or merges while the other streams. More CTAs mean more splits of a lone
+// sequence to merge.
 int ctas_off(const DecodeConfig& c) { return std::abs(c.min_ctas_per_sm - 2); }
 
-// Order of preference: what runs; what streams fastest, in steps of 2 % of the memory's time (the model is no better); query
-// fragments in registers; fewer warps that read the same tokens; enough warps; two CTAs per SM; three stages; less shared memory.
+// Order of preference: what runs; what streams fastest, in steps of 2 % of the memory's time (the
+// model is no better); query fragments in registers; fewer warps that read the same tokens; enough
+// warps; two CTAs per SM; three stages; less shared memory.
 bool better(const Scored& a, const Scored& b) {
   const auto rank = [](const Scored& s) {
     const DecodeConfig& c = s.candidate.config.decode;
-    return std::tuple(!s.candidate.fits, static_cast<int>(s.slowdown * 50), !c.q_in_registers, c.head_warps,
-                      missing_warps(c), ctas_off(c), has_two_stages(c), c.min_ctas_per_sm * c.shared_bytes,
-                      c.token_groups * c.group_tokens, c.group_tokens, c.head_tiles, c.min_ctas_per_sm,
-                      c.num_stages);
+    return std::tuple(!s.candidate.fits, slowdown_steps(s), !c.q_in_registers, c.head_warps,
+                      missing_warps(c), ctas_off(c), has_two_stages(c),
+                      c.min_ctas_per_sm * c.shared_bytes, c.token_groups * c.group_tokens,
+                      c.group_tokens, c.head_tiles, c.min_ctas_per_sm, c.num_stages);
   };
   return rank(a) < rank(b);
 }
 
 std::string describe(const DecodeConfig& c) {
   char text[200];
-  std::snprintf(text, sizeof text, "%d x %d warps, %d tokens, %d head tiles, %d stages, q in %s, %d CTAs/SM",
-                c.token_groups, c.head_warps, c.token_groups * c.group_tokens, c.head_tiles, c.num_stages,
-                c.q_in_registers ? "registers" : "shared memory", c.min_ctas_per_sm);
+  std::snprintf(text, sizeof text,
+                "%d x %d warps, %d tokens, %d head tiles, %d stages, q in %s, %d CTAs/SM",
+                c.token_groups, c.head_warps, c.token_groups * c.group_tokens, c.head_tiles,
+                c.num_stages, c.q_in_registers ? "registers" : "shared memory", c.min_ctas_per_sm);
   return text;
 }
 
 // All candidates, best first.
-std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target, const Arch& arch) {
+std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target,
+                                    const Arch& arch) {
   std::vector<Scored> all;
   for_each_candidate(spec, arch, [&](const DecodeConfig& c) {
     Scored scored;
@@ -215,9 +233,10 @@ std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target
 std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& arch) {
   const DecodeConfig& c = scored.candidate.config.decode;
   const DecodeConfig& best = chosen.candidate.config.decode;
-  if (static_cast<int>(scored.slowdown * 50) != static_cast<int>(chosen.slowdown * 50)) {
+  if (slowdown_steps(scored) != slowdown_steps(chosen)) {
     if (scored.is_starved) {
-      return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c), bytes_in_flight_needed(arch));
+      return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c),
+                    bytes_in_flight_needed(arch));
     }
     return number("predicted %.2fx the memory's time > %.2fx", scored.slowdown, chosen.slowdown);
   }
@@ -226,8 +245,9 @@ std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& ar
     return number("each token read by %.0f warps > %.0f", c.head_warps, best.head_warps);
   }
   if (missing_warps(c) != missing_warps(best)) {
-    return number("%.0f warps per SM < %.0f", c.min_ctas_per_sm * c.token_groups * c.head_warps,
-                  std::min(kWarpsWanted, best.min_ctas_per_sm * best.token_groups * best.head_warps));
+    return number(
+        "%.0f warps per SM < %.0f", c.min_ctas_per_sm * c.token_groups * c.head_warps,
+        std::min(kWarpsWanted, best.min_ctas_per_sm * best.token_groups * best.head_warps));
   }
   if (ctas_off(c) != ctas_off(best)) {
     return number("%.0f CTAs per SM, %.0f wanted", c.min_ctas_per_sm, 2);
@@ -248,7 +268,8 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
   if (!best.fits) {
     return Status(StatusCode::kUnsupported, "no tile configuration of " + canonical_text(spec) +
                                                 " fits " + target.to_string() + "; the nearest (" +
-                                                describe(best.config.decode) + ") has " + best.reason);
+                                                describe(best.config.decode) + ") has " +
+                                                best.reason);
   }
   return best.config;
 }

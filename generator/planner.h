@@ -1,5 +1,5 @@
-// The planner: spec and target -> configuration. Pure; the same inputs give the same result on every machine.
-// Thread-safety: free functions without state.
+// The planner: spec and target -> configuration. Pure; the same inputs give the same result on
+// every machine. Thread-safety: free functions without state.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target);
 struct PlanCandidate {
   KernelConfig config;
   bool fits = false;
-  // Why it lost, with the number that lost ("shared memory 139264 B per CTA > 101376 B"); empty for the choice.
+  // Why it lost, with the number that lost ("shared memory 139264 B per CTA > 101376 B"); empty for
+  // the choice.
   std::string reason;
 };
 

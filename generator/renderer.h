@@ -1,5 +1,5 @@
-// The renderer: configuration -> source text, from the templates. Pure: reads no file, no clock, no environment.
-// Thread-safety: free functions without state.
+// The renderer: configuration -> source text, from the templates. Pure: reads no file, no clock, no
+// environment. Thread-safety: free functions without state.
 #pragma once
 
 #include <string_view>

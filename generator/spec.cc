@@ -8,53 +8,64 @@
 namespace pagejit {
 namespace {
 
-Status invalid(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
+Status invalid(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
 
 Status check_range(const char* field, int value, int low, int high) {
   if (value >= low && value <= high) return Status::ok();
-  return invalid(std::string(field) + " " + std::to_string(value) + ": must be in [" + std::to_string(low) +
-                 ", " + std::to_string(high) + "]");
+  return invalid(std::string(field) + " " + std::to_string(value) + ": must be in [" +
+                 std::to_string(low) + ", " + std::to_string(high) + "]");
 }
 
 Status check_same_type(const char* field, DataType value, DataType q) {
   if (value == q) return Status::ok();
-  return Status(StatusCode::kUnsupported,
-                std::string(field) + " " + std::string(data_type_name(value)) + ": must equal q_dtype (" +
-                    std::string(data_type_name(q)) + ") in this version");
+  return Status(StatusCode::kUnsupported, std::string(field) + " " +
+                                              std::string(data_type_name(value)) +
+                                              ": must equal q_dtype (" +
+                                              std::string(data_type_name(q)) + ") in this version");
 }
 
 }  // namespace
 
 std::string_view data_type_name(DataType type) {
   switch (type) {
-    case DataType::kFloat16: return "f16";
-    case DataType::kBFloat16: return "bf16";
+    case DataType::kFloat16:
+      return "f16";
+    case DataType::kBFloat16:
+      return "bf16";
   }
   return "unknown";
 }
 
 Result<DataType> parse_data_type(std::string_view text) {
-  if (text == "f16" || text == "fp16" || text == "float16" || text == "half") return DataType::kFloat16;
+  if (text == "f16" || text == "fp16" || text == "float16" || text == "half")
+    return DataType::kFloat16;
   if (text == "bf16" || text == "bfloat16") return DataType::kBFloat16;
-  return invalid("data type \"" + std::string(text) + "\": legal are f16 (fp16, float16, half) and bf16 (bfloat16)");
+  return invalid("data type \"" + std::string(text) +
+                 "\": legal are f16 (fp16, float16, half) and bf16 (bfloat16)");
 }
 
 Status validate(const KernelSpec& spec) {
   for (const DataType type : {spec.q_dtype, spec.kv_dtype, spec.out_dtype}) {
     if (type != DataType::kFloat16 && type != DataType::kBFloat16) {
-      return invalid("data type " + std::to_string(static_cast<int>(type)) + ": legal are f16 (0) and bf16 (1)");
+      return invalid("data type " + std::to_string(static_cast<int>(type)) +
+                     ": legal are f16 (0) and bf16 (1)");
     }
   }
   if (Status s = check_same_type("kv_dtype", spec.kv_dtype, spec.q_dtype); !s) return s;
   if (Status s = check_same_type("out_dtype", spec.out_dtype, spec.q_dtype); !s) return s;
   if (spec.head_size < 16 || spec.head_size > 256 || spec.head_size % 8 != 0) {
-    return invalid("head_size " + std::to_string(spec.head_size) + ": must be a multiple of 8 in [16, 256]");
+    return invalid("head_size " + std::to_string(spec.head_size) +
+                   ": must be a multiple of 8 in [16, 256]");
   }
   if (Status s = check_range("block_size", spec.block_size, 1, 65536); !s) return s;
   return check_range("group_size", spec.group_size, 1, 128);
 }
 
-Status supports(const KernelSpec& spec, const Target& target) { return plan(spec, target).status(); }
+Status supports(const KernelSpec& spec, const Target& target) {
+  return plan(spec, target).status();
+}
 
 std::string canonical_text(const KernelSpec& spec) {
   std::string text = "decode";
@@ -93,7 +104,8 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
     spec.debug = value == "1";
     return Status::ok();
   }
-  return invalid("spec field \"" + name + "\": legal are q, kv, out, head_size, block_size, group_size, debug");
+  return invalid("spec field \"" + name +
+                 "\": legal are q, kv, out, head_size, block_size, group_size, debug");
 }
 
 }  // namespace
@@ -113,7 +125,8 @@ Result<KernelSpec> parse_spec(std::string_view text) {
       continue;
     }
     const size_t equals = word.find('=');
-    if (equals == std::string::npos) return invalid("spec word \"" + word + "\": must be field=value");
+    if (equals == std::string::npos)
+      return invalid("spec word \"" + word + "\": must be field=value");
     const std::string name = word.substr(0, equals);
     if (!seen.insert(name).second) return invalid("spec field \"" + name + "\": given twice");
     if (Status s = set_field(spec, name, word.substr(equals + 1)); !s) return s;

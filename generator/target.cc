@@ -15,14 +15,15 @@ std::string Target::to_string() const {
 namespace {
 
 Status bad_target(std::string_view text) {
-  return Status(StatusCode::kInvalidArgument,
-                "target \"" + std::string(text) +
-                    "\": legal are sm_80, sm_90a, sm_100f and the like (also 90a, 9.0), host, host_80");
+  return Status(
+      StatusCode::kInvalidArgument,
+      "target \"" + std::string(text) +
+          "\": legal are sm_80, sm_90a, sm_100f and the like (also 90a, 9.0), host, host_80");
 }
 
 // Two or three digits of a compute capability.
 bool parse_capability(std::string_view digits, int& sm) {
-  if (digits.size() < 2 || digits.size() > 3 || digits[0] == '0') return false;
+  if (digits.size() < 2 || digits.size() > 3 || digits[0] < '1' || digits[0] > '9') return false;
   const char* end = digits.data() + digits.size();
   return std::from_chars(digits.data(), end, sm).ptr == end;
 }

@@ -1,9 +1,11 @@
-// The arithmetic of one warp on one stage: scores = K q, softmax, accumulators += V^T p, with query heads on the n side of
-// mma.m16n8k16 (8 heads a tile) and tokens, then head elements, on its m side.
+// The arithmetic of one warp on one stage: scores = K q, softmax, accumulators += V^T p, with query
+// heads on the n side of mma.m16n8k16 (8 heads a tile) and tokens, then head elements, on its m
+// side.
 //
 // Fragment places used below, for lane = 4 * r + c:
-//   an f32 result tile [16 rows][8 heads] has rows r and r + 8, heads 2c and 2c + 1: {(r,2c), (r,2c+1), (r+8,2c), (r+8,2c+1)};
-//   a 16-bit b operand [16 rows][8 heads] has head r, rows {2c, 2c+1} and {2c+8, 2c+9}.
+//   an f32 result tile [16 rows][8 heads] has rows r and r + 8, heads 2c and 2c + 1: {(r,2c),
+//   (r,2c+1), (r+8,2c), (r+8,2c+1)}; a 16-bit b operand [16 rows][8 heads] has head r, rows {2c,
+//   2c+1} and {2c+8, 2c+9}.
 #pragma once
 
 constexpr float kLn2 = 0.693147180559945309f;
@@ -34,7 +36,8 @@ class Query {
   using Traits = DecodeTraits<C>;
 
   // q [group_size, head_size] of this KV head.
-  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>&, int head_warp) {
+  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>&,
+                           int head_warp) {
     const int row = dev::lane_idx() / 4;
     const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
@@ -44,8 +47,8 @@ class Query {
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          // Heads beyond the group and elements beyond the head are zero and add nothing. A tile of 8 elements is inside
-          // the head or beyond it.
+          // Heads beyond the group and elements beyond the head are zero and add nothing. A tile of
+          // 8 elements is inside the head or beyond it.
           const int first_element = depth * 16 + half * 8;
           const bool exists = head < C.group_size && first_element < C.head_size;
           fragments_[head_tile][depth][half] =
@@ -72,17 +75,21 @@ class Query<C, false> {
  public:
   using Traits = DecodeTraits<C>;
 
-  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>& shared, int head_warp) {
+  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>& shared,
+                           int head_warp) {
     constexpr int kChunks = C.head_size_padded / 8;
     for (int i = dev::thread_idx(); i < Traits::kPaddedHeads * kChunks; i += Traits::kThreads) {
       const int head = i / kChunks;
       const int element = i % kChunks * 8;
       const bool exists = head < C.group_size && element < C.head_size;
       *reinterpret_cast<Chunk*>(&shared.q[head][element]) =
-          exists ? dev::load_global_nc(reinterpret_cast<const Chunk*>(q + head * stride_head + element))
+          exists ? dev::load_global_nc(
+                       reinterpret_cast<const Chunk*>(q + head * stride_head + element))
                  : Chunk{};
     }
-    rows_ = &shared.q[head_warp * Traits::kWarpHeads + dev::lane_idx() % 8][dev::lane_idx() / 8 % 2 * 8];
+    rows_ =
+        &shared
+             .q[head_warp * Traits::kWarpHeads + dev::lane_idx() % 8][dev::lane_idx() / 8 % 2 * 8];
     dev::sync_cta();  // q, written by all threads, is read by every warp
   }
 
@@ -102,8 +109,8 @@ template <DecodeConfig C>
 using Scores = float[DecodeTraits<C>::kTokenTiles][C.head_tiles][4];
 
 template <DecodeConfig C>
-PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage, const Query<C>& query,
-                                   float scale_log2) {
+PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
+                                   const Query<C>& query, float scale_log2) {
   using Traits = DecodeTraits<C>;
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -113,7 +120,8 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage, c
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
-  // K is the a operand as it lies: rows are tokens. Matrices: (tokens 0-7, 8-15) x (elements 0-7, 8-15).
+  // K is the a operand as it lies: rows are tokens. Matrices: (tokens 0-7, 8-15) x (elements 0-7,
+  // 8-15).
   const int row = dev::lane_idx() % 16;
   const int column = dev::lane_idx() / 16 * 8;
 #pragma unroll
@@ -139,7 +147,8 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage, c
   }
 }
 
-// Tokens at or beyond num_valid take no part. Their rows are zeros in shared memory, their scores become -inf.
+// Tokens at or beyond num_valid take no part. Their rows are zeros in shared memory, their scores
+// become -inf.
 template <DecodeConfig C>
 PAGEJIT_DEVICE void mask_tail(Scores<C>& scores, int num_valid) {
   const int row = dev::lane_idx() / 4;
@@ -161,7 +170,8 @@ struct OnlineSoftmax {
   using Traits = DecodeTraits<C>;
 
   float acc[Traits::kDepthTiles][C.head_tiles][4];  // [head elements][heads]
-  float row_max[C.head_tiles][2];  // heads 2c, 2c+1: base-2 maximum, the same in all lanes of a column
+  float row_max[C.head_tiles]
+               [2];  // heads 2c, 2c+1: base-2 maximum, the same in all lanes of a column
   float row_sum[C.head_tiles][2];  // this lane's tokens only, until finish()
 
   PAGEJIT_DEVICE void clear() {
@@ -180,7 +190,8 @@ struct OnlineSoftmax {
     }
   }
 
-  // Turns scores into probabilities relative to the running maximum, as b operands of the second product.
+  // Turns scores into probabilities relative to the running maximum, as b operands of the second
+  // product.
   PAGEJIT_DEVICE void step(Scores<C>& scores, uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2]) {
     float new_max[C.head_tiles][2];
     bool grew = false;
@@ -205,7 +216,8 @@ struct OnlineSoftmax {
     if (dev::any(grew)) rescale(new_max);
 #pragma unroll
     for (int j = 0; j < C.head_tiles; ++j) {
-      // No token so far: any finite reference turns the scores of -inf into 0 (-inf - -inf would be NaN).
+      // No token so far: any finite reference turns the scores of -inf into 0 (-inf - -inf would be
+      // NaN).
       const float reference[2] = {row_max[j][0] == kMinusInfinity ? 0.0f : row_max[j][0],
                                   row_max[j][1] == kMinusInfinity ? 0.0f : row_max[j][1]};
 #pragma unroll
@@ -224,7 +236,8 @@ struct OnlineSoftmax {
 
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2],
                                  const KvStage<C>& stage) {
-    // V^T is the a operand: rows are head elements. Matrices as stored: (tokens 0-7, 8-15) x (elements 0-7, 8-15).
+    // V^T is the a operand: rows are head elements. Matrices as stored: (tokens 0-7, 8-15) x
+    // (elements 0-7, 8-15).
     const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
     const int column = dev::lane_idx() / 8 % 2 * 8;
 #pragma unroll
@@ -259,9 +272,10 @@ struct OnlineSoftmax {
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        // Equal maxima, -inf included, keep their sums; a first maximum finds nothing to keep (exp2(-inf) = 0).
-        factor[h] = new_max[j][h] == row_max[j][h] ? 1.0f
-                                                   : dev::exp2_approx(row_max[j][h] - new_max[j][h]);
+        // Equal maxima, -inf included, keep their sums; a first maximum finds nothing to keep
+        // (exp2(-inf) = 0).
+        factor[h] =
+            new_max[j][h] == row_max[j][h] ? 1.0f : dev::exp2_approx(row_max[j][h] - new_max[j][h]);
         row_max[j][h] = new_max[j][h];
         row_sum[j][h] *= factor[h];
       }

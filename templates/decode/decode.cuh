@@ -1,7 +1,7 @@
 // Paged decode attention: one query token per sequence, split-KV in one launch.
 //
-// A CTA serves one (sequence, KV head, split); see ../README.md for the schedule and the counts. K and V rows leave global
-// memory once for all query heads of the group.
+// A CTA serves one (sequence, KV head, split); see ../README.md for the schedule and the counts. K
+// and V rows leave global memory once for all query heads of the group.
 #pragma once
 
 // Threads of a token group meet where one's copies become the others' input.
@@ -19,8 +19,9 @@ PAGEJIT_DEVICE void sync_group(int token_group) {
 
 // Streams this CTA's tokens through the running softmax of each warp.
 template <DecodeConfig C>
-PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work, DecodeShared<C>& shared,
-                           OnlineSoftmax<C>& softmax, int token_group, int head_warp) {
+PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
+                           DecodeShared<C>& shared, OnlineSoftmax<C>& softmax, int token_group,
+                           int head_warp) {
   using Traits = DecodeTraits<C>;
   constexpr int kStages = C.num_stages;
   KvStream<C> stream(params, work, shared.u.ring[token_group], token_group, head_warp);
@@ -41,9 +42,11 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work, D
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
-      // Groups of copies so far: 2 for each of tile + kStages - 1 tiles; K of this tile is number 2 * tile.
+      // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
+      // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
-      sync_group<C>(token_group);  // K of this tile is there for all, and all are done with the tile before
+      // K of this tile is there for all warps, and all are done with the tile before.
+      sync_group<C>(token_group);
     }
     stream.issue(tile + kStages - 1, rows);
     if (tile < 0) {
@@ -63,9 +66,9 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work, D
     uint32_t p[Traits::kTokenTiles][C.head_tiles][2];
     softmax.step(scores, p);
 
-    // Now 2 for each of tile + kStages tiles; V of this tile is number 2 * tile + 1.
+    // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
     dev::cp_async_wait<2 * (kStages - 1)>();
-    sync_group<C>(token_group);  // V of this tile is there for all
+    sync_group<C>(token_group);  // V of this tile is there for all warps
     softmax.accumulate(p, stage);
   }
   softmax.finish();
@@ -74,17 +77,20 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work, D
 template <DecodeConfig C>
 PAGEJIT_DEVICE void decode(const DecodeParams& params) {
   using Traits = DecodeTraits<C>;
-  static_assert(sizeof(DecodeShared<C>) == C.shared_bytes, "host and device disagree on shared memory");
+  static_assert(sizeof(DecodeShared<C>) == C.shared_bytes,
+                "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<DecodeShared<C>*>(dev::dynamic_shared());
 
   if constexpr (C.debug) {
     auto* header = static_cast<pagejit_shared::WorkspaceHeader*>(params.workspace);
     const uint32_t magic = dev::load_global(&header->magic);
     if (magic != pagejit_shared::kWorkspaceMagic) {
-      // Nothing in this memory can be trusted, so there is no compare-and-swap: one thread of the grid writes.
+      // Nothing in this memory can be trusted, so there is no compare-and-swap: one thread of the
+      // grid writes.
       if (dev::block_idx_x() + dev::block_idx_y() + dev::block_idx_z() + dev::thread_idx() == 0) {
         dev::store_global(&header->debug_value, static_cast<long long>(magic));
-        dev::store_global(&header->debug_code, static_cast<int>(pagejit_shared::kDebugBadWorkspace));
+        dev::store_global(&header->debug_code,
+                          static_cast<int>(pagejit_shared::kDebugBadWorkspace));
       }
       return;
     }
@@ -109,13 +115,15 @@ PAGEJIT_DEVICE void decode(const DecodeParams& params) {
   constexpr int kUnits = pagejit_shared::merge_units(C.group_size);
   uint32_t units_to_merge = 0;
   for (int i = 0; i < kUnits; ++i) {
-    // Each split starts with another unit, so that splits which finish together are last at different units.
+    // Each split starts with another unit, so that splits which finish together are last at
+    // different units.
     const int unit = (i + work.split_idx) % kUnits;
     dev::sync_cta();  // the ring, or the unit before, has been read by all
     stage_unit<C>(merge, softmax, unit, token_group, head_warp);
     dev::sync_cta();  // the unit is there for all
     merge_token_groups<C>(output, merge, work, unit);
-    if (work.num_active_splits > 1 && arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
+    if (work.num_active_splits > 1 &&
+        arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
   }

@@ -1,8 +1,10 @@
-// Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of stages; its lanes look up the
-// block ids of a stage one tile ahead, and hand each other the row offsets when they issue the copies.
+// Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
+// stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
+// offsets when they issue the copies.
 #pragma once
 
-// Where one token's row starts in the caches, in elements; 0 where there is no token, whose row is filled with zeros.
+// Where one token's row starts in the caches, in elements; 0 where there is no token, whose row is
+// filled with zeros.
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
@@ -16,19 +18,29 @@ class KvStream {
 
   PAGEJIT_DEVICE KvStream(const DecodeParams& params, const DecodeWork& work,
                           KvStage<C> (&ring)[C.num_stages], int token_group, int head_warp)
-      : params_(params), work_(work), ring_(ring), token_group_(token_group), head_warp_(head_warp) {
+      : params_(params),
+        work_(work),
+        ring_(ring),
+        token_group_(token_group),
+        head_warp_(head_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const uint16_t*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const uint16_t*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-    block_ids_ = params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-    num_tiles_ = (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
+    block_ids_ =
+        params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
+    num_tiles_ =
+        (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
 
   PAGEJIT_DEVICE int num_tiles() const { return num_tiles_; }
-  // Tokens of this group in a tile; beyond group_tokens where the split goes on, 0 or less where it has ended.
-  PAGEJIT_DEVICE int num_valid(int tile_idx) const { return work_.token_end - first_token(tile_idx); }
+  // Tokens of this group in a tile; beyond group_tokens where the split goes on, 0 or less where it
+  // has ended.
+  PAGEJIT_DEVICE int num_valid(int tile_idx) const {
+    return work_.token_end - first_token(tile_idx);
+  }
 
-  // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the one read before.
+  // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
+  // one read before.
   PAGEJIT_DEVICE const KvStage<C>& next_stage() {
     const KvStage<C>& stage = ring_[read_stage_];
     read_stage_ = read_stage_ + 1 == kStages ? 0 : read_stage_ + 1;
@@ -39,7 +51,8 @@ class KvStream {
   PAGEJIT_DEVICE void clear_pad() {
     if constexpr (C.head_size != C.head_size_padded) {
       constexpr int kRows = kStages * 2 * C.group_tokens;
-      uint16_t* rows = reinterpret_cast<uint16_t*>(&ring_);  // K and V rows of all stages follow each other
+      uint16_t* rows =
+          reinterpret_cast<uint16_t*>(&ring_);  // K and V rows of all stages follow each other
       for (int row = head_warp_ * 32 + dev::lane_idx(); row < kRows; row += C.head_warps * 32) {
         // 8 elements: head_size is a multiple of 8, the padded one of 16.
         *reinterpret_cast<Chunk*>(rows + row * Traits::kPitch + C.head_size) = Chunk{};
@@ -57,7 +70,8 @@ class KvStream {
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
     if constexpr (C.debug) {
       if (block_id < 0 || (params_.num_blocks > 0 && block_id >= params_.num_blocks)) {
-        report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, block_position, block_id);
+        report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, block_position,
+                     block_id);
         return {0, 0};
       }
     }
@@ -67,8 +81,8 @@ class KvStream {
                 token_in_block * params_.v_stride_token};
   }
 
-  // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then V. Past the last tile both
-  // are empty, so that the count of groups stays what the waits expect.
+  // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
+  // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
@@ -89,16 +103,18 @@ class KvStream {
     return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * C.group_tokens;
   }
 
-  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies whole rows, kRowsPerPass at a
-  // time, so that each lane keeps one column.
-  PAGEJIT_DEVICE void copy_rows(uint16_t (&rows)[C.group_tokens][Traits::kPitch], const uint16_t* cache,
-                                int64_t offset_of_lane, int num_valid) const {
+  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies whole
+  // rows, kRowsPerPass at a time, so that each lane keeps one column.
+  PAGEJIT_DEVICE void copy_rows(uint16_t (&rows)[C.group_tokens][Traits::kPitch],
+                                const uint16_t* cache, int64_t offset_of_lane,
+                                int num_valid) const {
     constexpr int kRowsAtOnce = Traits::kRowsPerPass * C.head_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
     const int first_row = head_warp_ * Traits::kRowsPerPass + lane / Traits::kRowChunks;
     const int column = lane % Traits::kRowChunks * 8;
-    const bool has_column = 32 % Traits::kRowChunks == 0 || lane < Traits::kRowsPerPass * Traits::kRowChunks;
+    const bool has_column =
+        32 % Traits::kRowChunks == 0 || lane < Traits::kRowsPerPass * Traits::kRowChunks;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;

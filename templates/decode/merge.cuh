@@ -1,5 +1,6 @@
-// Putting partial results together: the token groups of a CTA through shared memory, then the splits of a sequence through the
-// workspace. Both combine (maximum, sum, accumulators) triples in a fixed order, so that a result does not depend on timing.
+// Putting partial results together: the token groups of a CTA through shared memory, then the
+// splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
+// a fixed order, so that a result does not depend on timing.
 #pragma once
 
 using pagejit_shared::PartialStats;
@@ -9,22 +10,23 @@ template <DecodeConfig C>
 struct DecodeOutput {
   uint16_t* out;  // [group_size, head_size] by stride
   int64_t out_stride_head;
-  float* lse;            // [group_size], or null
-  PartialStats* stats;   // [num_splits, group_size]
-  float* acc;            // [num_splits, group_size, head_size]
-  uint32_t* counters;    // [merge units]
+  float* lse;           // [group_size], or null
+  PartialStats* stats;  // [num_splits, group_size]
+  float* acc;           // [num_splits, group_size, head_size]
+  uint32_t* counters;   // [merge units]
 
   PAGEJIT_DEVICE DecodeOutput(const DecodeParams& params, const DecodeWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
     out_stride_head = params.out_stride_head;
-    out = static_cast<uint16_t*>(params.out) + work.seq_idx * static_cast<int64_t>(params.out_stride_seq) +
-          head * out_stride_head;
+    out = static_cast<uint16_t*>(params.out) +
+          work.seq_idx * static_cast<int64_t>(params.out_stride_seq) + head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * C.group_size;
-    stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) + partial;
+    stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
+            partial;
     acc = reinterpret_cast<float*>(
               workspace + pagejit_shared::partial_acc_offset(dev::grid_dim_z(), num_kv_heads,
                                                              params.num_splits, C.group_size)) +
@@ -73,14 +75,17 @@ struct Partial {
 
 // Writes 4 elements of the final result, and the head's lse with its first ones.
 template <DecodeConfig C>
-PAGEJIT_DEVICE void store_result(const DecodeOutput<C>& output, int head, int element, const Partial& partial) {
+PAGEJIT_DEVICE void store_result(const DecodeOutput<C>& output, int head, int element,
+                                 const Partial& partial) {
   // A sum of 0 means no token, or none above -inf; a NaN stays one.
   const float inverse = partial.row_sum == 0.0f ? 0.0f : 1.0f / partial.row_sum;
   const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
                             pack<C>(partial.acc.v[2] * inverse, partial.acc.v[3] * inverse)}};
-  dev::store_global(reinterpret_cast<HalfQuad*>(output.out + head * output.out_stride_head + element), packed);
+  dev::store_global(
+      reinterpret_cast<HalfQuad*>(output.out + head * output.out_stride_head + element), packed);
   if (element == 0 && output.lse != nullptr) {
-    dev::store_global(output.lse + head, kLn2 * (partial.row_max + dev::log2_approx(partial.row_sum)));
+    dev::store_global(output.lse + head,
+                      kLn2 * (partial.row_max + dev::log2_approx(partial.row_sum)));
   }
 }
 
@@ -99,14 +104,15 @@ PAGEJIT_DEVICE void store_empty(const DecodeOutput<C>& output) {
 
 // Puts one unit's heads into shared memory, as far as this warp has them.
 template <DecodeConfig C>
-PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit, int token_group,
-                               int head_warp) {
+PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit,
+                               int token_group, int head_warp) {
   using Traits = DecodeTraits<C>;
   const int row = dev::lane_idx() / 4;
   const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
   for (int j = 0; j < C.head_tiles; ++j) {
-    const int first_head = head_warp * Traits::kWarpHeads + j * 8 - unit * pagejit_shared::kMergeUnitHeads;
+    const int first_head =
+        head_warp * Traits::kWarpHeads + j * 8 - unit * pagejit_shared::kMergeUnitHeads;
     if (first_head < 0 || first_head >= Traits::kMergeHeads) continue;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -125,15 +131,18 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
 template <DecodeConfig C>
 PAGEJIT_DEVICE int heads_of_unit(int unit) {
   const int heads_left = C.group_size - unit * pagejit_shared::kMergeUnitHeads;
-  return heads_left < pagejit_shared::kMergeUnitHeads ? heads_left : pagejit_shared::kMergeUnitHeads;
+  return heads_left < pagejit_shared::kMergeUnitHeads ? heads_left
+                                                      : pagejit_shared::kMergeUnitHeads;
 }
 
-// Merges the token groups of this CTA for one unit: into the result, or into the workspace where other splits follow.
+// Merges the token groups of this CTA for one unit: into the result, or into the workspace where
+// other splits follow.
 template <DecodeConfig C>
 PAGEJIT_DEVICE void merge_token_groups(const DecodeOutput<C>& output, const MergeBuffer<C>& merge,
                                        const DecodeWork& work, int unit) {
   constexpr int kRowQuads = C.head_size / 4;
-  for (int i = dev::thread_idx(); i < heads_of_unit<C>(unit) * kRowQuads; i += DecodeTraits<C>::kThreads) {
+  for (int i = dev::thread_idx(); i < heads_of_unit<C>(unit) * kRowQuads;
+       i += DecodeTraits<C>::kThreads) {
     const int head_in_unit = i / kRowQuads;
     const int element = i % kRowQuads * 4;
     PartialStats stats[C.token_groups];
@@ -150,7 +159,8 @@ PAGEJIT_DEVICE void merge_token_groups(const DecodeOutput<C>& output, const Merg
       store_result<C>(output, head, element, partial);
     } else {
       const int64_t row = static_cast<int64_t>(work.split_idx) * C.group_size + head;
-      dev::store_global(reinterpret_cast<Quad*>(output.acc + row * C.head_size + element), partial.acc);
+      dev::store_global(reinterpret_cast<Quad*>(output.acc + row * C.head_size + element),
+                        partial.acc);
       if (element == 0) {
         dev::store_global(output.stats + row, PartialStats{partial.row_max, partial.row_sum});
       }
@@ -164,7 +174,8 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
   constexpr int kRowQuads = C.head_size / 4;
   // Loads in flight per thread: 8 x 24 bytes hide most of an L2 round trip within 48 registers.
   constexpr int kBatch = 8;
-  for (int i = dev::thread_idx(); i < heads_of_unit<C>(unit) * kRowQuads; i += DecodeTraits<C>::kThreads) {
+  for (int i = dev::thread_idx(); i < heads_of_unit<C>(unit) * kRowQuads;
+       i += DecodeTraits<C>::kThreads) {
     const int head = unit * pagejit_shared::kMergeUnitHeads + i / kRowQuads;
     const int element = i % kRowQuads * 4;
     Partial partial;
@@ -178,7 +189,8 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
         if (first + b < num_splits) {
           const int64_t row = static_cast<int64_t>(first + b) * C.group_size + head;
           stats[b] = dev::load_global(output.stats + row);
-          acc[b] = dev::load_global(reinterpret_cast<const Quad*>(output.acc + row * C.head_size + element));
+          acc[b] = dev::load_global(
+              reinterpret_cast<const Quad*>(output.acc + row * C.head_size + element));
         }
       }
       partial.add(stats, acc);
@@ -187,11 +199,11 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
   }
 }
 
-// Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The counter wraps to 0 by
-// itself, ready for the next launch.
+// Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
+// counter wraps to 0 by itself, ready for the next launch.
 template <DecodeConfig C>
-PAGEJIT_DEVICE bool arrive_last(const DecodeParams& params, const DecodeOutput<C>& output, const DecodeWork& work,
-                                int unit, int& shared_flag) {
+PAGEJIT_DEVICE bool arrive_last(const DecodeParams& params, const DecodeOutput<C>& output,
+                                const DecodeWork& work, int unit, int& shared_flag) {
   dev::sync_cta();  // this split's partials are written before one thread publishes them
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);

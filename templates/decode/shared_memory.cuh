@@ -1,4 +1,5 @@
-// Shared memory of the decode kernel as one struct, and the constants that follow from its configuration.
+// Shared memory of the decode kernel as one struct, and the constants that follow from its
+// configuration.
 #pragma once
 
 using pagejit_shared::DecodeConfig;

@@ -1,5 +1,5 @@
-// What one CTA does: its sequence, KV head and range of tokens, found from the length on the device; and what a debug
-// kernel says when it finds something wrong.
+// What one CTA does: its sequence, KV head and range of tokens, found from the length on the
+// device; and what a debug kernel says when it finds something wrong.
 #pragma once
 
 // The first finder's report stays; thread-safe across the grid.
@@ -27,7 +27,8 @@ struct DecodeWork {
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
 };
 
-// The sequence's length; a debug kernel reports a length that its block table cannot hold and takes 0 for it.
+// The sequence's length; a debug kernel reports a length that its block table cannot hold and takes
+// 0 for it.
 template <DecodeConfig C>
 PAGEJIT_DEVICE int load_seq_len(const DecodeParams& params, int seq_idx) {
   const int seq_len = dev::load_global_nc(params.seq_lens + seq_idx);
@@ -43,7 +44,8 @@ PAGEJIT_DEVICE int load_seq_len(const DecodeParams& params, int seq_idx) {
   return seq_len;
 }
 
-// Every CTA of a sequence computes the same split from the same length, so no plan has to exist before the launch.
+// Every CTA of a sequence computes the same split from the same length, so no plan has to exist
+// before the launch.
 template <DecodeConfig C>
 PAGEJIT_DEVICE DecodeWork find_work(const DecodeParams& params) {
   constexpr int kTileTokens = DecodeTraits<C>::kTileTokens;
@@ -66,9 +68,8 @@ PAGEJIT_DEVICE DecodeWork find_work(const DecodeParams& params) {
     const uint32_t begin = split_tokens * static_cast<uint32_t>(work.split_idx);
     work.num_active_splits = static_cast<int>((seq_len + split_tokens - 1) / split_tokens);
     work.token_begin = static_cast<int>(begin < seq_len ? begin : seq_len);
-    work.token_end =
-        static_cast<int>(seq_len - work.token_begin < split_tokens ? seq_len
-                                                                    : begin + split_tokens);
+    work.token_end = static_cast<int>(
+        seq_len - work.token_begin < split_tokens ? seq_len : begin + split_tokens);
   } else if (work.seq_len < 0) {
     work.token_end = 0;
   }

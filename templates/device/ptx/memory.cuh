@@ -3,7 +3,8 @@
 
 namespace dev {
 
-// CTA-wide dynamic shared memory. ldmatrix and cp.async need 16 bytes; 1024 leaves room for swizzled bulk copies.
+// CTA-wide dynamic shared memory. ldmatrix and cp.async need 16 bytes; 1024 leaves room for
+// swizzled bulk copies.
 PAGEJIT_DEVICE unsigned char* dynamic_shared() {
   extern __shared__ __align__(1024) unsigned char pagejit_dynamic_shared[];
   return pagejit_dynamic_shared;

@@ -1,5 +1,5 @@
-// Device functions for NVRTC: inline PTX, one instruction per function. The list is explained in ../README.md; the same
-// list for the CPU emulator stands in ../host.
+// Device functions for NVRTC: inline PTX, one instruction per function. The list is explained in
+// ../README.md; the same list for the CPU emulator stands in ../host.
 #pragma once
 
 using uint8_t = unsigned char;

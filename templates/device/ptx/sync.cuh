@@ -36,7 +36,9 @@ PAGEJIT_DEVICE T shuffle(T v, int src_lane) {
 
 PAGEJIT_DEVICE float shuffle_xor(float v, int lane_mask) {
   float y;
-  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(y) : "f"(v), "r"(lane_mask));
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+               : "=f"(y)
+               : "f"(v), "r"(lane_mask));
   return y;
 }
 

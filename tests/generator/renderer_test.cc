@@ -1,0 +1,152 @@
+#include "generator/renderer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "generator/planner.h"
+
+namespace pagejit {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string render_text(const KernelSpec& spec, const Target& target) {
+  const auto config = plan(spec, target);
+  EXPECT_TRUE(config) << config.status().to_string();
+  const auto source = render(*config);
+  EXPECT_TRUE(source) << source.status().to_string();
+  return source->text;
+}
+
+std::string kernel_text(const std::string& text) {
+  const size_t marker = text.find(kKernelTextMarker);
+  EXPECT_NE(marker, std::string::npos);
+  return text.substr(marker);
+}
+
+const KernelSpec kLlama{.head_size = 128, .block_size = 16, .group_size = 4};
+
+TEST(RendererTest, KernelTextIsTheSameForGpuAndHost) {
+  for (const int sm : {80, 90, 120}) {
+    const std::string gpu = render_text(kLlama, {TargetKind::kCuda, sm, TargetVariant::kPlain});
+    const std::string host = render_text(kLlama, Target::host(sm));
+    EXPECT_NE(gpu, host);
+    EXPECT_EQ(kernel_text(gpu), kernel_text(host));
+    EXPECT_GT(kernel_text(gpu).size(), 10000u);
+  }
+}
+
+TEST(RendererTest, VariantsOfATargetShareTheirText) {
+  EXPECT_EQ(render_text(kLlama, *parse_target("sm_90")),
+            render_text(kLlama, *parse_target("sm_90a")));
+}
+
+TEST(RendererTest, SourceIsSelfContained) {
+  for (const char* target : {"sm_90a", "host"}) {
+    const std::string text = render_text(kLlama, *parse_target(target));
+    EXPECT_FALSE(std::regex_search(text, std::regex("(^|\n)\\s*#\\s*include"))) << target;
+    EXPECT_FALSE(std::regex_search(text, std::regex("\\{\\{[a-z_]+\\}\\}"))) << target;
+    EXPECT_THAT(text, HasSubstr("#line 1 \"decode/decode.cuh\"")) << target;
+  }
+}
+
+TEST(RendererTest, BannerAndNameTellTheSpec) {
+  const std::string text = render_text(kLlama, *parse_target("sm_90a"));
+  EXPECT_THAT(text, HasSubstr("//   " + canonical_text(kLlama) + "\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ DecodeParams params)"));
+  EXPECT_THAT(text, HasSubstr("static_assert(sizeof(DecodeShared<C>) == C.shared_bytes"));
+}
+
+TEST(RendererTest, KernelTextHasNoInlineAssemblyAndNoConditionalCompilation) {
+  std::string text = kernel_text(render_text(kLlama, *parse_target("sm_90a")));
+  // The shared header may define one marker if the prelude has not.
+  text = std::regex_replace(
+      text, std::regex("#ifndef PAGEJIT_HOST_DEVICE\n#define PAGEJIT_HOST_DEVICE\n#endif\n"), "");
+  EXPECT_THAT(text, Not(HasSubstr("asm")));
+  EXPECT_FALSE(std::regex_search(text, std::regex("\n#\\s*if")));
+  EXPECT_THAT(text, Not(HasSubstr("threadIdx")));
+}
+
+// Each #line must name a template, and the number of the line that follows it there.
+TEST(RendererTest, LineDirectivesPointIntoTheTemplates) {
+  const std::string text = kernel_text(render_text(kLlama, *parse_target("sm_90a")));
+  std::istringstream lines(text);
+  std::string line;
+  std::string file;
+  size_t number = 0;
+  int compared = 0;
+  while (std::getline(lines, line)) {
+    std::smatch match;
+    if (std::regex_match(line, match, std::regex("#line (\\d+) \"(.*)\""))) {
+      number = std::stoul(match[1]);
+      file = match[2];
+      continue;
+    }
+    if (file.empty() || file.ends_with(".tmpl")) continue;  // holes are filled there
+    const auto entry = embedded_templates().find(file);
+    ASSERT_NE(entry, embedded_templates().end()) << file;
+    std::istringstream original{std::string(entry->second)};
+    std::string expected;
+    for (size_t i = 0; i < number; ++i) std::getline(original, expected);
+    if (expected != "#pragma once" && !expected.starts_with("#include")) {
+      ASSERT_EQ(line, expected) << file << ":" << number;
+      ++compared;
+    }
+    ++number;
+  }
+  EXPECT_GT(compared, 500);
+}
+
+TEST(RendererTest, AMissingTemplateIsNamed) {
+  TemplateSet templates = embedded_templates();
+  templates.erase("decode/merge.cuh");
+  const auto source = render(*plan(kLlama, Target::host()), templates);
+  ASSERT_FALSE(source);
+  EXPECT_THAT(source.status().message(), HasSubstr("decode/merge.cuh"));
+}
+
+TEST(RendererTest, AnUnknownHoleIsNamed) {
+  TemplateSet templates = embedded_templates();
+  const std::string changed = std::string(templates["decode/decode.cu.tmpl"]) + "{{surprise}}\n";
+  templates["decode/decode.cu.tmpl"] = changed;
+  const auto source = render(*plan(kLlama, Target::host()), templates);
+  ASSERT_FALSE(source);
+  EXPECT_THAT(source.status().message(), HasSubstr("no value for \"surprise\""));
+}
+
+// Golden sources: a change of any of them is a change of every user's cache key, and is made on
+// purpose: PAGEJIT_UPDATE_GOLDEN=1 writes them anew.
+class GoldenSourceTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenSourceTest, IsWhatItWas) {
+  const KernelSpec spec = *parse_spec(GetParam());
+  const std::string text = kernel_text(render_text(spec, *parse_target("sm_90a")));
+  std::string name = canonical_text(spec);
+  for (char& c : name) c = c == ' ' || c == '=' ? '_' : c;
+  const std::string path = std::string(PAGEJIT_TEST_GOLDEN_DIR) + "/" + name + ".cu";
+  if (std::getenv("PAGEJIT_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << text;
+  }
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path << " is missing; PAGEJIT_UPDATE_GOLDEN=1 writes it";
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_TRUE(golden.str() == text) << "the rendered source differs from " << path
+                                    << "; if that is meant, PAGEJIT_UPDATE_GOLDEN=1 writes it anew";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GoldenSourceTest,
+    ::testing::Values(
+        "decode head_size=128 block_size=16 group_size=4",
+        "decode q=f16 kv=f16 out=f16 head_size=72 block_size=5 group_size=71 debug=1"));
+
+}  // namespace
+}  // namespace pagejit

@@ -1,0 +1,128 @@
+#include "pagejit/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pagejit {
+namespace {
+
+using ::testing::HasSubstr;
+
+KernelSpec with(auto change) {
+  KernelSpec spec;
+  change(spec);
+  return spec;
+}
+
+struct BadSpec {
+  const char* name;
+  KernelSpec spec;
+  StatusCode code;
+  const char* field_and_value;
+  const char* legal;
+};
+
+class ValidateTest : public ::testing::TestWithParam<BadSpec> {};
+
+TEST_P(ValidateTest, NamesFieldValueAndWhatIsLegal) {
+  const Status status = validate(GetParam().spec);
+  EXPECT_EQ(status.code(), GetParam().code);
+  EXPECT_THAT(status.message(), HasSubstr(GetParam().field_and_value));
+  EXPECT_THAT(status.message(), HasSubstr(GetParam().legal));
+}
+
+constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, ValidateTest,
+    ::testing::Values(
+        BadSpec{"HeadSizeNotMultipleOf8", with([](auto& s) { s.head_size = 100; }), kInvalid,
+                "head_size 100", "multiple of 8 in [16, 256]"},
+        BadSpec{"HeadSizeTooSmall", with([](auto& s) { s.head_size = 8; }), kInvalid, "head_size 8",
+                "[16, 256]"},
+        BadSpec{"HeadSizeTooLarge", with([](auto& s) { s.head_size = 264; }), kInvalid,
+                "head_size 264", "[16, 256]"},
+        BadSpec{"HeadSizeNegative", with([](auto& s) { s.head_size = -64; }), kInvalid,
+                "head_size -64", "[16, 256]"},
+        BadSpec{"BlockSizeZero", with([](auto& s) { s.block_size = 0; }), kInvalid, "block_size 0",
+                "[1, 65536]"},
+        BadSpec{"BlockSizeTooLarge", with([](auto& s) { s.block_size = 65537; }), kInvalid,
+                "block_size 65537", "[1, 65536]"},
+        BadSpec{"GroupSizeZero", with([](auto& s) { s.group_size = 0; }), kInvalid, "group_size 0",
+                "[1, 128]"},
+        BadSpec{"GroupSizeTooLarge", with([](auto& s) { s.group_size = 129; }), kInvalid,
+                "group_size 129", "[1, 128]"},
+        BadSpec{"KvTypeDiffers", with([](auto& s) { s.kv_dtype = DataType::kFloat16; }),
+                StatusCode::kUnsupported, "kv_dtype f16", "must equal q_dtype (bf16)"},
+        BadSpec{"OutTypeDiffers", with([](auto& s) { s.out_dtype = DataType::kFloat16; }),
+                StatusCode::kUnsupported, "out_dtype f16", "must equal q_dtype (bf16)"},
+        BadSpec{"UnknownType", with([](auto& s) { s.q_dtype = static_cast<DataType>(9); }),
+                kInvalid, "data type 9", "f16 (0) and bf16 (1)"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(SpecTest, EveryLegalHeadSizeIsAccepted) {
+  for (int head_size = 16; head_size <= 256; head_size += 8) {
+    EXPECT_TRUE(validate(with([&](auto& s) { s.head_size = head_size; }))) << head_size;
+  }
+}
+
+TEST(SpecTest, CanonicalTextIsPinned) {
+  EXPECT_EQ(canonical_text(KernelSpec{}),
+            "decode q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=1");
+  EXPECT_EQ(canonical_text(with([](auto& s) {
+              s.q_dtype = s.kv_dtype = s.out_dtype = DataType::kFloat16;
+              s.head_size = 64;
+              s.block_size = 5;
+              s.group_size = 71;
+              s.debug = true;
+            })),
+            "decode q=f16 kv=f16 out=f16 head_size=64 block_size=5 group_size=71 debug=1");
+}
+
+TEST(SpecTest, CanonicalTextComesBackAsTheSameSpec) {
+  for (const bool debug : {false, true}) {
+    for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
+      KernelSpec spec{.q_dtype = type,
+                      .kv_dtype = type,
+                      .out_dtype = type,
+                      .head_size = 72,
+                      .block_size = 528,
+                      .group_size = 7,
+                      .debug = debug};
+      const Result<KernelSpec> parsed = parse_spec(canonical_text(spec));
+      ASSERT_TRUE(parsed) << parsed.status().to_string();
+      EXPECT_EQ(*parsed, spec);
+    }
+  }
+}
+
+TEST(SpecTest, ParseTakesFieldsInAnyOrderAndKeepsDefaults) {
+  const Result<KernelSpec> parsed = parse_spec("decode group_size=4  head_size=96");
+  ASSERT_TRUE(parsed) << parsed.status().to_string();
+  EXPECT_EQ(parsed->head_size, 96);
+  EXPECT_EQ(parsed->group_size, 4);
+  EXPECT_EQ(parsed->block_size, 16);
+}
+
+TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "must begin with its kind"},
+      {"prefill head_size=64", "spec kind \"prefill\""},
+      {"decode head_size=64 head_size=64", "given twice"},
+      {"decode head_dim=64", "spec field \"head_dim\""},
+      {"decode head_size", "must be field=value"},
+      {"decode head_size=64x", "must be a whole number"},
+      {"decode head_size=99999999999999", "must be a whole number"},
+      {"decode q=fp4", "data type \"fp4\""},
+      {"decode debug=yes", "must be 0 or 1"},
+      {"decode head_size=100", "head_size 100"},
+  };
+  for (const auto& [text, sentence] : cases) {
+    const Result<KernelSpec> parsed = parse_spec(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_THAT(parsed.status().message(), HasSubstr(sentence)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace pagejit

@@ -1,0 +1,67 @@
+#include "pagejit/target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "generator/arch.h"
+#include "pagejit/spec.h"
+
+namespace pagejit {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TargetTest, NamesComeBackAsTheSameTarget) {
+  for (const char* name : {"sm_80", "sm_90a", "sm_100f", "sm_120a", "host", "host_80"}) {
+    const Result<Target> target = parse_target(name);
+    ASSERT_TRUE(target) << name;
+    EXPECT_EQ(target->to_string(), name);
+  }
+}
+
+TEST(TargetTest, OtherSpellings) {
+  EXPECT_EQ(parse_target("90a")->to_string(), "sm_90a");
+  EXPECT_EQ(parse_target("9.0")->to_string(), "sm_90");
+  EXPECT_EQ(parse_target("12.0a")->to_string(), "sm_120a");
+  EXPECT_EQ(parse_target("host_90")->to_string(), "host");
+}
+
+TEST(TargetTest, NonsenseIsRefusedWithWhatIsLegal) {
+  for (const char* name : {"", "sm_", "sm_9", "gpu", "90b", "sm_1000", "9.00", ".90", "-80",
+                           "host_", "host_x", "sm_08"}) {
+    const Result<Target> target = parse_target(name);
+    ASSERT_FALSE(target) << name;
+    EXPECT_EQ(target.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(target.status().message(), HasSubstr("legal are sm_80"));
+  }
+}
+
+TEST(ArchTest, TuringIsRefusedWithASentence) {
+  const Status status = supports(KernelSpec{}, *parse_target("sm_75"));
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(status.message(), HasSubstr("sm_75"));
+  EXPECT_THAT(status.message(), HasSubstr("older than sm_80"));
+}
+
+TEST(ArchTest, UnknownArchitecturesAndVariantsAreRefused) {
+  for (const char* name : {"sm_99", "sm_80a", "sm_90f", "sm_60", "host_77"}) {
+    const Status status = supports(KernelSpec{}, *parse_target(name));
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
+    EXPECT_THAT(status.message(), HasSubstr("sm_90")) << name;
+  }
+}
+
+TEST(ArchTest, EveryKnownArchIsServed) {
+  for (const Arch& arch : known_archs()) {
+    Target target{TargetKind::kCuda, arch.sm, TargetVariant::kPlain};
+    EXPECT_TRUE(supports(KernelSpec{}, target)) << target.to_string();
+    target.variant = TargetVariant::kExact;
+    EXPECT_EQ(supports(KernelSpec{}, target).is_ok(), arch.has_exact_variant) << target.to_string();
+    target.variant = TargetVariant::kFamily;
+    EXPECT_EQ(supports(KernelSpec{}, target).is_ok(), arch.has_family_variant)
+        << target.to_string();
+  }
+}
+
+}  // namespace
+}  // namespace pagejit
