@@ -1,0 +1,139 @@
+// DiskCache: entries in one directory of the user's, shared by any number of processes. It is a
+// hint: whatever goes wrong is a miss or a dropped entry with a reason, never an exception, an
+// abort or a print. It keeps nothing in memory (see memory_cache.h), and it makes nobody wait (see
+// single_flight.h). Thread-safety: all functions may be called from several threads and processes
+// at once.
+//
+//   v1/objects/<first 2 hex of S>/<S>.<C8>.pjk   entries, each published by one rename
+//   v1/tmp/                                      temporaries of publishers; left behind only by a
+//   killed one v1/bad/<0-f>.pjk                             corrupt entries set aside, at most 16:
+//   slot = last hex digit of S v1/CACHEDIR.TAG                              tells backup programs
+//   to skip v1 v1/lock                                      reserved for the lock between processes
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "cache/cache_directory.h"
+#include "cache/entry.h"
+#include "cache/file_system.h"
+#include "cache/key.h"
+#include "pagejit/status.h"
+
+namespace pagejit::cache {
+
+struct DiskCacheOptions {
+  DirectoryChoice directory;  // of resolve_cache_directory(); an empty path means memory only
+  // Called at most once in the life of the cache, when the directory turns out to be of no use:
+  // entries are then only kept in memory. From any thread; must not call back into the cache.
+  std::function<void(const Status&)> on_warning;
+  std::shared_ptr<FileSystem> file_system;                       // null = the real one
+  std::function<std::chrono::steady_clock::time_point()> clock;  // null = the real one
+};
+
+enum class LookupOutcome : uint8_t { kHit = 0, kMiss = 1, kCorrupt = 2 };
+
+struct LookupResult {
+  LookupOutcome outcome = LookupOutcome::kMiss;
+  std::shared_ptr<const Entry> entry;                   // not null exactly on a hit
+  Corruption corruption = Corruption::kNotPrivateFile;  // meaningful where outcome is kCorrupt
+  // kCorrupt: kDataCorrupt. kMiss: ok where there simply is no entry, else kCacheError with the
+  // reason.
+  Status status;
+};
+
+// Counts since open(). Keys of the maps are errno values.
+struct DiskCacheStats {
+  uint64_t hits = 0;
+  uint64_t misses = 0;                              // all lookups that are no hit and not corrupt
+  std::array<uint64_t, kNumCorruptions> corrupt{};  // by Corruption
+  uint64_t rejected = 0;                            // calls of reject()
+  uint64_t quarantine_failures =
+      0;  // corrupt entries that could not be moved away; the next publish replaces them
+  uint64_t published = 0;
+  uint64_t publish_skips = 0;  // not tried because of an earlier failure (backoff), or memory only
+  std::map<int, uint64_t> publish_failures;
+  std::map<int, uint64_t> lookup_failures;  // misses for another reason than that there is no entry
+
+  uint64_t corrupt_total() const;
+  uint64_t publish_failures_total() const;
+};
+
+class DiskCache {
+ public:
+  // Never fails: a directory that cannot be used makes a cache that is memory only, with one
+  // warning. A directory that does not exist is made at the first publish.
+  static std::unique_ptr<DiskCache> open(DiskCacheOptions options);
+  DiskCache(const DiskCache&) = delete;
+  DiskCache& operator=(const DiskCache&) = delete;
+
+  // True: every lookup is a miss and every publish is refused, for the reason in
+  // memory_only_reason().
+  bool is_memory_only() const { return !directory_; }
+  const Status& memory_only_reason() const { return memory_only_reason_; }
+  const std::string& path() const;  // absolute; "" where memory only
+
+  // Reads the entry whole and checks all of it. A corrupt one is moved to v1/bad, so that it is met
+  // once.
+  LookupResult lookup(const Key& key);
+  // The newest valid entry for S from whatever compiler: for a machine that has none.
+  LookupResult lookup_any_compiler(const Digest& source);
+
+  // Makes the entry visible to all processes, replacing an older one. On failure nothing is left
+  // behind, and the caller goes on with the bytes that it has: kCacheError (also during backoff),
+  // kInvalidArgument for an oversized entry. After a failure that is likely to last (disk full,
+  // quota, read-only, permissions, I/O) publishing pauses: 1 s, and twice as long each time up to
+  // 64 s.
+  Status publish(const Entry& entry);
+
+  // Sets the entry aside as if it were corrupt: it is intact, but its image was refused by the
+  // driver.
+  void reject(const Key& key);
+
+  // Whether the directory exists and all of it down to the objects' folder belongs to the effective
+  // user and is writable by nobody else. What such a directory holds may be loaded as host code.
+  // Every hit came from folders that passed the same check on the very descriptors it was read
+  // through.
+  bool is_private();
+
+  DiskCacheStats stats() const;
+
+ private:
+  struct Location;  // an entry's file by its open folders
+
+  explicit DiskCache(DiskCacheOptions options);
+
+  void become_memory_only(Status reason);
+  void warn(const Status& status);
+  IoStatus open_shard(bool create, Location* location) const;
+  LookupResult lookup_newest(const Digest& source);
+  LookupResult read_entry(const Location& location, const Key* key);
+  LookupResult set_aside(const Location& location, const struct stat* seen, Corruption corruption,
+                         Status status);
+  bool quarantine(const Location& location, const struct stat* seen);
+  LookupResult miss(const IoStatus& status);
+  LookupResult count(LookupResult result);
+  IoStatus write_entry(const Key& key, const std::string& bytes);
+  Status finish_publish(const IoStatus& status);
+  void write_tag(const FileDescriptor& version, const FileDescriptor& tmp);
+
+  const DiskCacheOptions options_;
+  const std::shared_ptr<FileSystem> file_system_;
+  std::unique_ptr<const CacheDirectory> directory_;  // null: memory only
+  Status memory_only_reason_;
+  std::atomic_flag warned_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  DiskCacheStats stats_;
+  std::chrono::steady_clock::time_point publish_again_at_{};
+  std::chrono::seconds backoff_{0};
+  std::string backoff_reason_;
+};
+
+}  // namespace pagejit::cache
