@@ -1,0 +1,45 @@
+// What decode attention should give: three computations on the host.
+//   dense_attention   float64, plain loops over contiguous K and V: the truth.
+//   paged_attention   float64, online softmax that walks the block table: must equal the first.
+//   naive_attention   16-bit arithmetic as an engine's eager code does it: its error is the
+//   yardstick for kernels.
+// Not fast, and no code is shared with the kernels. Thread-safety: free functions without state.
+#pragma once
+
+#include <cstdint>
+
+#include "pagejit/launch.h"
+#include "pagejit/spec.h"
+
+namespace pagejit {
+
+// One query head of one sequence. Values of 16-bit types widened to float32, which is exact.
+struct HeadProblem {
+  const float* q = nullptr;  // [head_size]
+  const float* k = nullptr;  // [num_tokens, head_size]
+  const float* v = nullptr;  // [num_tokens, head_size]
+  int64_t num_tokens = 0;
+  int head_size = 0;
+  float scale = 0;
+};
+
+// What rounding can do to a head's result; see tools/check/tolerance.h.
+struct HeadMagnitudes {
+  double max_abs_score = 0;  // max over tokens of scale * sum of |q_i * k_i|
+  double max_abs_value = 0;  // max over elements of sum over tokens of p * |v|
+};
+
+// out[i] = sum_t p_t v_t[i], p = softmax(scale * q.k_t), and lse = ln sum_t exp(scale * q.k_t). No
+// tokens: out = 0, lse = -inf. `out` is [head_size]; `magnitudes` may be null.
+void dense_attention(const HeadProblem& problem, double* out, double* lse,
+                     HeadMagnitudes* magnitudes = nullptr);
+
+// Scores, softmax and sums in float32; P and the result rounded to `type`.
+void naive_attention(DataType type, const HeadProblem& problem, float* out);
+
+// All sequences and heads of one launch. The pointers of `args` are host pointers; q and the caches
+// have the types of `spec`; args.out, args.lse, the workspace and the split fields are not looked
+// at. `out` is [num_seqs, num_heads, head_size], `lse` [num_seqs, num_heads], both contiguous.
+void paged_attention(const KernelSpec& spec, const DecodeArgs& args, double* out, double* lse);
+
+}  // namespace pagejit

@@ -1,0 +1,378 @@
+#include "tools/reference/decode_batch.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "tools/reference/half.h"
+#include "tools/reference/random.h"
+
+namespace pagejit {
+namespace {
+
+constexpr int kNumLayers = 3;
+constexpr int kSpareBlocks = 3;  // blocks in the cache that no sequence uses
+// Scores of the extreme regimes: a little above 5e4, the least that a mask or an initial maximum of
+// -5e4 gets wrong.
+constexpr float kExtremeScore = 5.2e4f;
+constexpr int kExtremeElements = 4;      // elements of q and k that make the score large
+constexpr float kExtremeQuery = 256.0f;  // their value in q
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Makes one batch; the methods are called once each, in the order in which they stand.
+class BatchBuilder {
+ public:
+  explicit BatchBuilder(const BatchOptions& options) : rng_(options.seed) {
+    batch_.options = options;
+    batch_.num_seqs = static_cast<int>(options.seq_lens.size());
+    batch_.num_heads = options.num_kv_heads * spec().group_size;
+    batch_.scale = options.scale != 0
+                       ? options.scale
+                       : 1.0f / std::sqrt(static_cast<float>(options.spec.head_size));
+    batch_.seq_lens.assign(options.seq_lens.begin(), options.seq_lens.end());
+  }
+
+  void make_queries() {
+    const int64_t head_gap = batch_.options.padded_rows ? 8 : 0;
+    const int64_t seq_gap = batch_.options.padded_rows ? 24 : 0;
+    batch_.q_stride_head = spec().head_size + head_gap;
+    batch_.q_stride_seq = batch_.num_heads * batch_.q_stride_head + seq_gap;
+    // Other gaps for out, so that the two cannot be taken for each other.
+    batch_.out_stride_head = spec().head_size + 2 * head_gap;
+    batch_.out_stride_seq = batch_.num_heads * batch_.out_stride_head + 2 * seq_gap;
+    batch_.q.assign(buffer_size(batch_.q_stride_seq), DecodeBatch::kUnused);
+    batch_.out.assign(buffer_size(batch_.out_stride_seq), DecodeBatch::kOutSentinel);
+    batch_.lse.assign(static_cast<size_t>(int64_t{batch_.num_seqs} * batch_.num_heads +
+                                          2 * DecodeBatch::kLseGuard),
+                      std::bit_cast<float>(DecodeBatch::kLseSentinel));
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+      for (int head = 0; head < batch_.num_heads; ++head) {
+        uint16_t* row = batch_.q.data() + batch_.q_index(seq, head);
+        for (int i = 0; i < spec().head_size; ++i) {
+          const float value = is_extreme_element(i) ? kExtremeQuery : small_value();
+          row[i] = encode_half(spec().q_dtype, value);
+        }
+      }
+    }
+  }
+
+  void make_block_table() {
+    int64_t num_used = 0;
+    std::vector<std::vector<int64_t>> logical(static_cast<size_t>(batch_.num_seqs));
+    donors_.assign(static_cast<size_t>(batch_.num_seqs), Donor{});
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+      std::vector<int64_t>& blocks = logical[static_cast<size_t>(seq)];
+      if (batch_.options.share_prefix) find_donor(seq);
+      const Donor& donor = donors_[static_cast<size_t>(seq)];
+      for (int64_t i = 0; i < num_blocks_of(seq); ++i) {
+        const bool shared = i < donor.num_blocks;
+        blocks.push_back(shared ? logical[static_cast<size_t>(donor.seq)][static_cast<size_t>(i)]
+                                : num_used++);
+      }
+    }
+    batch_.num_blocks = num_used + kSpareBlocks;
+    const std::vector<int32_t> places = shuffled(batch_.num_blocks);
+
+    int64_t longest = 0;
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+      longest = std::max(longest, num_blocks_of(seq));
+    }
+    const int64_t wanted = batch_.options.max_blocks_per_seq;
+    batch_.max_blocks_per_seq = static_cast<int32_t>(wanted != 0 ? wanted : longest + 3);
+    batch_.block_table_stride = batch_.max_blocks_per_seq + (batch_.options.padded_rows ? 5 : 0);
+    batch_.block_table.resize(static_cast<size_t>(batch_.num_seqs * batch_.block_table_stride));
+    const int32_t absurd[] = {std::numeric_limits<int32_t>::max(), -1,
+                              std::numeric_limits<int32_t>::min(),
+                              static_cast<int32_t>(batch_.num_blocks), 0x7fffff00};
+    for (size_t i = 0; i < batch_.block_table.size(); ++i) {
+      batch_.block_table[i] = absurd[i % std::size(absurd)];
+    }
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+      int32_t* row = batch_.block_table.data() + seq * batch_.block_table_stride;
+      for (int64_t block : logical[static_cast<size_t>(seq)]) {
+        *row++ = places[static_cast<size_t>(block)];
+      }
+    }
+  }
+
+  void make_caches() {
+    lay_out_caches();
+    for (KvAllocation& allocation : batch_.allocations) {
+      allocation.data.assign(static_cast<size_t>(batch_.num_blocks * allocation.block_extent),
+                             DecodeBatch::kUnused);
+      allocation.device_block_stride =
+          std::max(allocation.block_extent, batch_.options.device_block_stride);
+    }
+    batch_.dense_k.resize(static_cast<size_t>(batch_.num_seqs));
+    batch_.dense_v.resize(static_cast<size_t>(batch_.num_seqs));
+    extreme_key_ = kExtremeScore / (batch_.scale * kExtremeElements * kExtremeQuery);
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) make_tokens(seq);
+  }
+
+  DecodeBatch take() { return std::move(batch_); }
+
+ private:
+  // The sequence whose first blocks a sequence uses.
+  struct Donor {
+    int seq = 0;
+    int64_t num_blocks = 0;
+  };
+
+  const KernelSpec& spec() const { return batch_.options.spec; }
+  int seq_len(int seq) const { return batch_.seq_lens[static_cast<size_t>(seq)]; }
+  int64_t num_blocks_of(int seq) const { return ceil_div(seq_len(seq), spec().block_size); }
+  size_t buffer_size(int64_t stride_seq) const {
+    return static_cast<size_t>(batch_.num_seqs * stride_seq + 2 * DecodeBatch::kGuardElements);
+  }
+
+  bool is_extreme_element(int i) const {
+    const int distance = spec().head_size / kExtremeElements;
+    return batch_.options.logits != LogitRegime::kNormal && i % distance == 2 &&
+           i / distance < kExtremeElements;
+  }
+
+  // Beside large scores the small part is a multiple of 1/4, its products of 1/16; with |q.k| <
+  // 2^20 all sums are exact in the 24 bits of float32.
+  float small_value() {
+    const float value = rng_.normal();
+    return batch_.options.logits == LogitRegime::kNormal ? value : std::round(value * 4) / 4;
+  }
+
+  void find_donor(int seq) {
+    Donor& donor = donors_[static_cast<size_t>(seq)];
+    for (int other = 0; other < seq; ++other) {
+      // Whole blocks of both: a shared block that only one of them fills would have no NaN in the
+      // other's tail.
+      const int64_t blocks = std::min(seq_len(seq), seq_len(other)) / spec().block_size;
+      if (blocks > donor.num_blocks) donor = {other, blocks};
+    }
+  }
+
+  std::vector<int32_t> shuffled(int64_t count) {
+    std::vector<int32_t> order(static_cast<size_t>(count));
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t i = count - 1; i > 0; --i) {
+      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(rng_.below(i + 1))]);
+    }
+    return order;
+  }
+
+  void lay_out_caches() {
+    const int64_t head_size = spec().head_size;
+    const int64_t heads = batch_.options.num_kv_heads;
+    const int64_t tokens = spec().block_size;
+    const int64_t payload = heads * tokens * head_size;
+    KvPlace& k = batch_.k_place;
+    KvPlace& v = batch_.v_place;
+    const auto one_allocation = [&](int64_t extent, const KvStrides& strides, int64_t k_offset) {
+      batch_.allocations = {KvAllocation{{}, extent, 0}};
+      k = {0, k_offset, strides};
+      v = {0, k_offset + payload, strides};
+    };
+    const auto two_allocations = [&](const KvStrides& k_strides, const KvStrides& v_strides,
+                                     int64_t offset) {
+      batch_.allocations = {KvAllocation{{}, k_strides.block, 0},
+                            KvAllocation{{}, v_strides.block, 0}};
+      k = {0, offset, k_strides};
+      v = {1, offset, v_strides};
+    };
+    const int64_t nhd_token = heads * head_size;
+    const int64_t hnd_head = tokens * head_size;
+    switch (batch_.options.layout) {
+      case CacheLayout::kNhd:
+        return two_allocations({payload, nhd_token, head_size}, {payload, nhd_token, head_size}, 0);
+      case CacheLayout::kHnd:
+        return two_allocations({payload, head_size, hnd_head}, {payload, head_size, hnd_head}, 0);
+      case CacheLayout::kInterleaved:
+        return one_allocation(2 * payload, {2 * payload, nhd_token, head_size}, 0);
+      case CacheLayout::kLayered: {
+        const int64_t extent = kNumLayers * 2 * payload;
+        return one_allocation(extent, {extent, head_size, hnd_head}, 2 * payload);
+      }
+      case CacheLayout::kPadded: {
+        // Different gaps (multiples of 8 elements, as the contract wants) after each head, token
+        // and block of K and V.
+        const int64_t k_head = head_size + 8;
+        const int64_t k_token = heads * k_head + 16;
+        const int64_t v_token = head_size + 16;
+        const int64_t v_head = tokens * v_token + 8;
+        return two_allocations({tokens * k_token + 24, k_token, k_head},
+                               {heads * v_head + 40, v_token, v_head}, 8);
+      }
+    }
+  }
+
+  void make_tokens(int seq) {
+    const int64_t head_size = spec().head_size;
+    const int64_t length = seq_len(seq);
+    const Donor donor = donors_[static_cast<size_t>(seq)];
+    const int64_t num_shared = donor.num_blocks * spec().block_size;
+    std::vector<float>& dense_k = batch_.dense_k[static_cast<size_t>(seq)];
+    std::vector<float>& dense_v = batch_.dense_v[static_cast<size_t>(seq)];
+    dense_k.resize(static_cast<size_t>(batch_.options.num_kv_heads * length * head_size));
+    dense_v.resize(dense_k.size());
+    const int32_t* table_row = batch_.block_table.data() + seq * batch_.block_table_stride;
+    for (int64_t head = 0; head < batch_.options.num_kv_heads; ++head) {
+      for (int64_t token = 0; token < length; ++token) {
+        float* k_row = dense_k.data() + (head * length + token) * head_size;
+        float* v_row = dense_v.data() + (head * length + token) * head_size;
+        if (token < num_shared) {
+          const int64_t from = (head * seq_len(donor.seq) + token) * head_size;
+          std::copy_n(batch_.dense_k[static_cast<size_t>(donor.seq)].data() + from, head_size,
+                      k_row);
+          std::copy_n(batch_.dense_v[static_cast<size_t>(donor.seq)].data() + from, head_size,
+                      v_row);
+          continue;
+        }
+        draw_token(k_row, v_row);
+        const int64_t block = table_row[token / spec().block_size];
+        store(batch_.k_place, block, token % spec().block_size, head, k_row);
+        store(batch_.v_place, block, token % spec().block_size, head, v_row);
+      }
+    }
+  }
+
+  void draw_token(float* k_row, float* v_row) {
+    const LogitRegime regime = batch_.options.logits;
+    const bool negative =
+        regime == LogitRegime::kLow || (regime == LogitRegime::kMixed && (rng_.next() >> 63) != 0);
+    for (int i = 0; i < spec().head_size; ++i) {
+      const float large = negative ? -extreme_key_ : extreme_key_;
+      k_row[i] = round_to_half(spec().kv_dtype, is_extreme_element(i) ? large : small_value());
+      v_row[i] = round_to_half(spec().kv_dtype, rng_.uniform());
+    }
+  }
+
+  void store(const KvPlace& place, int64_t block, int64_t offset, int64_t head, const float* row) {
+    uint16_t* to = batch_.allocations[static_cast<size_t>(place.allocation)].data.data() +
+                   place.offset + block * place.strides.block + offset * place.strides.token +
+                   head * place.strides.head;
+    for (int i = 0; i < spec().head_size; ++i) to[i] = encode_half(spec().kv_dtype, row[i]);
+  }
+
+  DecodeBatch batch_;
+  SplitMix64 rng_;
+  std::vector<Donor> donors_;
+  float extreme_key_ = 0;
+};
+
+Status untouched_error(const char* buffer, int64_t index) {
+  return Status(StatusCode::kInternal, std::string("element ") + std::to_string(index) + " of " +
+                                           buffer + " lies outside of the result and was written");
+}
+
+}  // namespace
+
+std::string_view cache_layout_name(CacheLayout layout) {
+  switch (layout) {
+    case CacheLayout::kNhd:
+      return "nhd";
+    case CacheLayout::kHnd:
+      return "hnd";
+    case CacheLayout::kInterleaved:
+      return "interleaved";
+    case CacheLayout::kLayered:
+      return "layered";
+    case CacheLayout::kPadded:
+      return "padded";
+  }
+  return "unknown";
+}
+
+std::string_view logit_regime_name(LogitRegime regime) {
+  switch (regime) {
+    case LogitRegime::kNormal:
+      return "normal";
+    case LogitRegime::kHigh:
+      return "high";
+    case LogitRegime::kLow:
+      return "low";
+    case LogitRegime::kMixed:
+      return "mixed";
+  }
+  return "unknown";
+}
+
+int64_t DecodeBatch::valid_kv_bytes() const {
+  int64_t tokens = 0;
+  for (int32_t length : seq_lens) tokens += length;
+  return tokens * options.num_kv_heads * options.spec.head_size * 2 *
+         data_type_bytes(options.spec.kv_dtype);
+}
+
+DecodeArgs DecodeBatch::host_args() const {
+  DecodeArgs args;
+  args.q = q.data() + kGuardElements;
+  args.q_stride_seq = q_stride_seq;
+  args.q_stride_head = q_stride_head;
+  args.k_cache = allocations[static_cast<size_t>(k_place.allocation)].data.data() + k_place.offset;
+  args.v_cache = allocations[static_cast<size_t>(v_place.allocation)].data.data() + v_place.offset;
+  args.k_strides = k_place.strides;
+  args.v_strides = v_place.strides;
+  args.num_blocks = num_blocks;
+  args.block_table = block_table.data();
+  args.block_table_stride = block_table_stride;
+  args.max_blocks_per_seq = max_blocks_per_seq;
+  args.seq_lens = seq_lens.data();
+  args.out_stride_seq = out_stride_seq;
+  args.out_stride_head = out_stride_head;
+  args.num_seqs = num_seqs;
+  args.num_kv_heads = options.num_kv_heads;
+  args.scale = scale;
+  return args;
+}
+
+Result<DecodeBatch> make_decode_batch(const BatchOptions& options) {
+  if (Status status = validate(options.spec); !status) return status;
+  if (options.num_kv_heads < 1 || options.seq_lens.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "a batch needs at least one sequence and one KV head");
+  }
+  for (int length : options.seq_lens) {
+    const int64_t num_blocks = ceil_div(length, options.spec.block_size);
+    if (length < 0 ||
+        (options.max_blocks_per_seq != 0 && num_blocks > options.max_blocks_per_seq)) {
+      return Status(StatusCode::kInvalidArgument,
+                    "seq_len " + std::to_string(length) +
+                        ": must be at least 0 and at most max_blocks_per_seq * block_size");
+    }
+  }
+  BatchBuilder builder(options);
+  builder.make_queries();
+  builder.make_block_table();
+  builder.make_caches();
+  return builder.take();
+}
+
+Status check_untouched(const DecodeBatch& batch, const std::vector<uint16_t>& out,
+                       const std::vector<float>& lse, bool with_lse) {
+  std::vector<bool> is_result(out.size(), false);
+  for (int seq = 0; seq < batch.num_seqs; ++seq) {
+    for (int head = 0; head < batch.num_heads; ++head) {
+      const int64_t row = batch.out_index(seq, head);
+      for (int i = 0; i < batch.options.spec.head_size; ++i) {
+        is_result[static_cast<size_t>(row + i)] = true;
+      }
+    }
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!is_result[i] && out[i] != DecodeBatch::kOutSentinel) {
+      return untouched_error("out", static_cast<int64_t>(i) - DecodeBatch::kGuardElements);
+    }
+  }
+  const int64_t num_rows = int64_t{batch.num_seqs} * batch.num_heads;
+  for (size_t i = 0; i < lse.size(); ++i) {
+    const int64_t row = static_cast<int64_t>(i) - DecodeBatch::kLseGuard;
+    const bool result = with_lse && row >= 0 && row < num_rows;
+    if (!result && std::bit_cast<uint32_t>(lse[i]) != DecodeBatch::kLseSentinel) {
+      return untouched_error("lse", row);
+    }
+  }
+  return {};
+}
+
+}  // namespace pagejit

@@ -1,0 +1,131 @@
+// DecodeBatch: the inputs of one decode launch, made at random on the host so that mistakes show:
+// every element that a kernel must not use is NaN (tails of blocks, blocks and heads of others,
+// gaps between strides), every unused entry of the block table is absurd, and the output lies
+// between guards. Not the launch itself: see tools/check/check.h. Thread-safety: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "pagejit/launch.h"
+#include "pagejit/spec.h"
+
+namespace pagejit {
+
+enum class CacheLayout : uint8_t {
+  kNhd = 0,          // K, V: [num_blocks, block_size, num_kv_heads, head_size]
+  kHnd = 1,          // K, V: [num_blocks, num_kv_heads, block_size, head_size]
+  kInterleaved = 2,  // one allocation [num_blocks, 2, block_size, num_kv_heads, head_size]
+  kLayered = 3,  // one allocation [num_blocks, 3 layers, 2, num_kv_heads, block_size, head_size];
+                 // the middle layer
+  kPadded = 4,   // K as NHD, V as HND, with different gaps after each head, token and block
+};
+std::string_view cache_layout_name(CacheLayout layout);
+
+// The scores scale * q.k. In the regimes other than kNormal, q.k is exact in float32 in any order
+// of summation (for the default scale), so that large scores alone do not excuse an error.
+enum class LogitRegime : uint8_t {
+  kNormal = 0,  // variance 1
+  kHigh = 1,    // all above 5e4
+  kLow = 2,     // all below -5e4
+  kMixed = 3,   // each token one of the two
+};
+std::string_view logit_regime_name(LogitRegime regime);
+
+struct BatchOptions {
+  KernelSpec spec;
+  int num_kv_heads = 1;
+  std::vector<int> seq_lens;  // tokens
+  uint64_t seed = 1;
+  CacheLayout layout = CacheLayout::kNhd;
+  LogitRegime logits = LogitRegime::kNormal;
+  // Each sequence uses the blocks of the longest one before it for its whole leading blocks.
+  bool share_prefix = false;
+  // Gaps between the rows of q, out and the block table; false: packed.
+  bool padded_rows = true;
+  // Blocks per row of the block table. 0: what the longest sequence needs, and three more.
+  int max_blocks_per_seq = 0;
+  // Elements from one cache block to the next on the device. 0: as the layout has it. For caches
+  // beyond 2^31 elements.
+  int64_t device_block_stride = 0;
+  // 0: 1 / sqrt(head_size).
+  float scale = 0;
+};
+
+// A cache allocation. `data` is what the layout has, [num_blocks, block_extent] elements; on the
+// device its blocks lie device_block_stride >= block_extent elements apart.
+struct KvAllocation {
+  std::vector<uint16_t> data;
+  int64_t block_extent = 0;
+  int64_t device_block_stride = 0;
+};
+
+// Where K or V lies: the element `offset` of `allocations[allocation]`.
+struct KvPlace {
+  int allocation = 0;
+  int64_t offset = 0;
+  KvStrides strides;  // on the host; on the device strides.block is device_block_stride
+};
+
+struct DecodeBatch {
+  static constexpr uint16_t kUnused = 0xffff;       // a NaN in f16 and in bf16
+  static constexpr uint16_t kOutSentinel = 0xffa5;  // another: what out holds before the launch
+  static constexpr uint32_t kLseSentinel =
+      0xffffa5a5u;  // a NaN in f32: what lse holds before the launch
+  // 144 bytes: out is aligned to 16 bytes and to no more, as is allowed.
+  static constexpr int64_t kGuardElements = 72;
+  static constexpr int64_t kLseGuard = 17;
+
+  BatchOptions options;
+  int num_seqs = 0;
+  int num_heads = 0;
+  float scale = 0;
+
+  // q and out: kGuardElements, then [num_seqs, num_heads, head_size] with strides, then a guard.
+  std::vector<uint16_t> q;
+  std::vector<uint16_t> out;
+  int64_t q_stride_seq = 0;
+  int64_t q_stride_head = 0;
+  int64_t out_stride_seq = 0;
+  int64_t out_stride_head = 0;
+  std::vector<float> lse;  // guard, [num_seqs, num_heads], guard
+
+  std::vector<KvAllocation> allocations;  // one or two
+  KvPlace k_place;
+  KvPlace v_place;
+  int64_t num_blocks = 0;
+
+  std::vector<int32_t> block_table;  // [num_seqs, block_table_stride]
+  int64_t block_table_stride = 0;
+  int32_t max_blocks_per_seq = 0;
+  std::vector<int32_t> seq_lens;
+
+  // The values themselves, per sequence [num_kv_heads, seq_len, head_size], widened: for
+  // dense_attention.
+  std::vector<std::vector<float>> dense_k;
+  std::vector<std::vector<float>> dense_v;
+
+  int64_t out_index(int seq, int head) const {
+    return kGuardElements + seq * out_stride_seq + head * out_stride_head;
+  }
+  int64_t q_index(int seq, int head) const {
+    return kGuardElements + seq * q_stride_seq + head * q_stride_head;
+  }
+  // Bytes of K and V of all tokens of all sequences: what one launch must read.
+  int64_t valid_kv_bytes() const;
+
+  // The arguments with host pointers into this batch, for paged_attention. Valid while the batch
+  // lives unmoved.
+  DecodeArgs host_args() const;
+};
+
+// kInvalidArgument for an invalid spec, a negative length, or more blocks than a table row holds.
+Result<DecodeBatch> make_decode_batch(const BatchOptions& options);
+
+// Whether everything around the results still is what make_decode_batch() put there. `out` and
+// `lse` are the buffers after the launch. Where lse was not wanted it must be untouched as a whole.
+Status check_untouched(const DecodeBatch& batch, const std::vector<uint16_t>& out,
+                       const std::vector<float>& lse, bool with_lse);
+
+}  // namespace pagejit
