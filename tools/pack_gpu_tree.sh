@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Builds the `gpu` preset and leaves in build/gpu/carry what a machine with a GPU needs to run tools/gpu_check.sh: the
+# programs and libraries in the places where they were built, the list of GPU tests, and the script. Fails if the tree is
+# larger than 64 MB, or needs a library that such a machine may not have.
+#
+#   tools/pack_gpu_tree.sh [--no-build]
+set -euo pipefail
+# shellcheck source=tools/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case "${1:-}" in
+  "") "$root/tools/setup.sh" && build gpu ;;
+  --no-build) ;;
+  *) fail "unknown argument $1 (known: --no-build)" ;;
+esac
+tree=$root/build/gpu
+carry=$tree/carry
+max_bytes=64000000
+[ -d "$tree" ] || fail "$tree does not exist; run without --no-build"
+rm -rf "$carry"
+mkdir -p "$carry"
+
+# Programs and shared libraries of the build, told by their first bytes.
+is_elf() { [ "$(head -c 4 "$1" | od -An -tx1 | tr -d ' ')" = 7f454c46 ]; }
+cd "$tree"
+while IFS= read -r file; do
+  if is_elf "$file"; then
+    mkdir -p "$carry/$(dirname "$file")"
+    cp -P "$file" "$carry/$file"
+  fi
+done < <(find . -path ./carry -prune -o -path '*/CMakeFiles/*' -prune -o -type f -not -name '*.[ao]' \( -perm -u+x -o -name '*.so*' \) -print | sed 's|^\./||')
+find . -path ./carry -prune -o -type l -name '*.so*' -print | sed 's|^\./||' | while IFS= read -r link; do
+  mkdir -p "$carry/$(dirname "$link")"
+  cp -P "$link" "$carry/$link"
+done
+
+# Tests with the label gpu, as "program<TAB>filter".
+ctest --show-only=json-v1 -L '^gpu$' | python3 -c '
+import json, os, sys
+programs = {}
+for test in json.load(sys.stdin)["tests"]:
+    command = test.get("command", [])
+    if not command:
+        sys.exit("a test has no command: " + test["name"])
+    filters = [a.split("=", 1)[1] for a in command[1:] if a.startswith("--gtest_filter=")]
+    programs.setdefault(os.path.relpath(command[0]), []).extend(filters)
+for program, filters in programs.items():
+    print(program + "\t" + (":".join(filters) or "*"))
+' > "$carry/gpu_tests.txt"
+
+# What the loader must find there: glibc, libstdc++ and libgcc of a newer distribution, and our own libraries.
+# Anything else is carried.
+mkdir -p "$carry/lib"
+find "$carry" -type f -not -name '*.txt' -print0 | while IFS= read -r -d '' file; do
+  ldd "$file" | awk -v file="$file" '
+    $1 ~ /^(linux-vdso|ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libgcc_s\.|libstdc\+\+\.)/ || $1 ~ /ld-linux/ { next }
+    $1 ~ /^libpagejit/ { if ($3 !~ /\/carry\//) print "not relocatable: " $0 > "/dev/stderr"; next }
+    /statically linked/ { next }
+    /not found/ { print file ": " $0 > "/dev/stderr"; next }
+    { print $3 }'
+done | sort -u | while IFS= read -r library; do
+  say "carrying $(basename "$library")"
+  cp -L "$library" "$carry/lib/"
+done
+rmdir "$carry/lib" 2>/dev/null || true
+
+cp "$root/tools/gpu_check.sh" "$carry/"
+bytes=$(du -sb "$carry" | cut -f1)
+[ "$bytes" -le $max_bytes ] || fail "$carry has $bytes bytes; at most $max_bytes can be carried"
+say "$carry: $bytes bytes, $(wc -l < "$carry/gpu_tests.txt") test programs"
