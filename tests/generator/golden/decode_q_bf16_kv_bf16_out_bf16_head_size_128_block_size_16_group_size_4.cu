@@ -1016,11 +1016,11 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
-      // Groups of copies so far: 2 for each of tile + kStages - 1 tiles; K of this tile is number 2
-      // * tile.
+      // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
+      // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
-      sync_group<C>(
-          token_group);  // K of this tile is there for all, and all are done with the tile before
+      // K of this tile is there for all warps, and all are done with the tile before.
+      sync_group<C>(token_group);
     }
     stream.issue(tile + kStages - 1, rows);
     if (tile < 0) {
@@ -1040,9 +1040,9 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
     uint32_t p[Traits::kTokenTiles][C.head_tiles][2];
     softmax.step(scores, p);
 
-    // Now 2 for each of tile + kStages tiles; V of this tile is number 2 * tile + 1.
+    // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
     dev::cp_async_wait<2 * (kStages - 1)>();
-    sync_group<C>(token_group);  // V of this tile is there for all
+    sync_group<C>(token_group);  // V of this tile is there for all warps
     softmax.accumulate(p, stage);
   }
   softmax.finish();

@@ -1,0 +1,129 @@
+// NVRTC compiles every cell of (head size x data type x target), and every shape of real models for
+// every target that this NVRTC knows, without spills, stack frames or warnings of ptxas. Needs
+// NVRTC, no GPU.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "generator/arch.h"
+#include "generator/planner.h"
+#include "generator/renderer.h"
+#include "runtime/jit/compiler.h"
+
+namespace pagejit {
+namespace {
+
+std::shared_ptr<Compiler> nvrtc() {
+  // One for the program: its threads and the opened library are shared by all tests.
+  static const std::shared_ptr<Compiler> compiler = make_nvrtc_compiler("");
+  return compiler;
+}
+
+// Every target that pagejit knows; the tests ask NVRTC which of them it takes.
+std::vector<Target> known_targets() {
+  std::vector<Target> targets;
+  for (const Arch& arch : known_archs()) {
+    targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kPlain});
+    if (arch.has_exact_variant) {
+      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kExact});
+    }
+    if (arch.has_family_variant) {
+      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kFamily});
+    }
+  }
+  return targets;
+}
+
+std::string test_name(const Target& target) { return target.to_string(); }
+
+class CompileMatrixTest : public ::testing::TestWithParam<Target> {
+ protected:
+  void SetUp() override {
+    const Status status = nvrtc()->check_target(GetParam());
+    if (status.code() == StatusCode::kUnsupported) GTEST_SKIP() << status.message();
+    ASSERT_TRUE(status) << status.to_string();
+  }
+
+  void expect_clean(const KernelSpec& spec) {
+    SCOPED_TRACE(canonical_text(spec) + " for " + GetParam().to_string());
+    const auto config = plan(spec, GetParam());
+    ASSERT_TRUE(config) << config.status().to_string();
+    const auto source = render(*config);
+    ASSERT_TRUE(source) << source.status().to_string();
+    const auto compiled = nvrtc()->compile(*source);
+    ASSERT_TRUE(compiled) << compiled.status().to_string() << "\n" << compiled.status().detail();
+    const CompiledImage& image = *compiled;
+    EXPECT_GT(image.image.size(), 1000u);
+    EXPECT_GT(image.report.registers, 0) << "the log was not read:\n" << image.log;
+    EXPECT_EQ(image.report.spill_store_bytes, 0);
+    EXPECT_EQ(image.report.spill_load_bytes, 0);
+    EXPECT_EQ(image.report.stack_bytes, 0);
+    EXPECT_EQ(image.report.static_shared_bytes, 0) << "shared memory is one dynamic struct";
+    EXPECT_TRUE(image.report.warnings.empty()) << image.report.warnings.front();
+    // The bytes in flight that the plan counts on need its occupancy. Registers go by warp, in
+    // units of 256, and lie in four parts among which the warps are dealt.
+    const int registers_per_warp = (image.report.registers * 32 + 255) / 256 * 256;
+    const int warps_per_sm = Arch::kRegistersPerSm / 4 / registers_per_warp * 4;
+    EXPECT_GE(warps_per_sm / config->num_warps(), config->decode.min_ctas_per_sm)
+        << image.report.registers << " registers";
+  }
+};
+
+struct Shape {
+  int head_size;
+  int group_size;
+};
+
+// Heads per KV head and head sizes of the models that this version serves or will serve with the
+// same tiles.
+constexpr Shape kModelShapes[] = {{128, 4}, {128, 8}, {128, 16}, {64, 4},  {64, 3},
+                                  {128, 7}, {128, 1}, {256, 2},  {128, 2}, {256, 4},
+                                  {64, 8},  {80, 1},  {96, 1},   {64, 71}, {64, 1}};
+
+TEST_P(CompileMatrixTest, ShapesOfRealModelsCompileWithoutSpills) {
+  for (const DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
+    // The data type changes two instructions; one head size with f16 is enough beside the matrix
+    // below.
+    for (const Shape& shape : kModelShapes) {
+      if (type == DataType::kFloat16 && shape.head_size != 128) continue;
+      expect_clean({.q_dtype = type,
+                    .kv_dtype = type,
+                    .out_dtype = type,
+                    .head_size = shape.head_size,
+                    .group_size = shape.group_size});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, CompileMatrixTest, ::testing::ValuesIn(known_targets()),
+                         [](const auto& test) { return test_name(test.param); });
+
+// The cells of the suite's head sizes, with odd groups and block sizes mixed in.
+class HeadSizeMatrixTest : public CompileMatrixTest {};
+
+TEST_P(HeadSizeMatrixTest, EveryHeadSizeAndTypeCompilesWithoutSpills) {
+  constexpr int kGroups[] = {1, 5, 7, 16, 71};
+  constexpr int kBlockSizes[] = {1, 16, 24, 528};
+  int cell = 0;
+  for (const int head_size : {16, 40, 64, 72, 80, 96, 112, 120, 128, 160, 192, 256}) {
+    for (const DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
+      expect_clean({.q_dtype = type,
+                    .kv_dtype = type,
+                    .out_dtype = type,
+                    .head_size = head_size,
+                    .block_size = kBlockSizes[cell % 4],
+                    .group_size = kGroups[cell % 5]});
+      ++cell;
+    }
+  }
+  EXPECT_EQ(cell, 24);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, HeadSizeMatrixTest,
+                         ::testing::Values(*parse_target("sm_80"), *parse_target("sm_86"),
+                                           *parse_target("sm_89"), *parse_target("sm_90a"),
+                                           *parse_target("sm_100a"), *parse_target("sm_120a")),
+                         [](const auto& test) { return test_name(test.param); });
+
+}  // namespace
+}  // namespace pagejit
