@@ -4,20 +4,34 @@ namespace pagejit {
 
 std::string_view status_code_name(StatusCode code) {
   switch (code) {
-    case StatusCode::kOk: return "ok";
-    case StatusCode::kInvalidArgument: return "invalid argument";
-    case StatusCode::kUnsupported: return "unsupported";
-    case StatusCode::kNotFound: return "not found";
-    case StatusCode::kCompileFailed: return "compile failed";
-    case StatusCode::kCompilerUnavailable: return "compiler unavailable";
-    case StatusCode::kDriverUnavailable: return "driver unavailable";
-    case StatusCode::kDriverError: return "driver error";
-    case StatusCode::kCacheError: return "cache error";
-    case StatusCode::kDataCorrupt: return "data corrupt";
-    case StatusCode::kWorkspace: return "workspace";
-    case StatusCode::kDeviceCheckFailed: return "device check failed";
-    case StatusCode::kCancelled: return "cancelled";
-    case StatusCode::kInternal: return "internal error";
+    case StatusCode::kOk:
+      return "ok";
+    case StatusCode::kInvalidArgument:
+      return "invalid argument";
+    case StatusCode::kUnsupported:
+      return "unsupported";
+    case StatusCode::kNotFound:
+      return "not found";
+    case StatusCode::kCompileFailed:
+      return "compile failed";
+    case StatusCode::kCompilerUnavailable:
+      return "compiler unavailable";
+    case StatusCode::kDriverUnavailable:
+      return "driver unavailable";
+    case StatusCode::kDriverError:
+      return "driver error";
+    case StatusCode::kCacheError:
+      return "cache error";
+    case StatusCode::kDataCorrupt:
+      return "data corrupt";
+    case StatusCode::kWorkspace:
+      return "workspace";
+    case StatusCode::kDeviceCheckFailed:
+      return "device check failed";
+    case StatusCode::kCancelled:
+      return "cancelled";
+    case StatusCode::kInternal:
+      return "internal error";
   }
   return "unknown status";
 }

@@ -1,6 +1,6 @@
 // Engine: makes kernels (render, compile, cache, load) and hands out handles that launch them.
-// Thread-safety: Engine and Kernel may be used from any number of threads at once; two engines in one process are
-// independent. One engine serves every device and context of the process.
+// Thread-safety: Engine and Kernel may be used from any number of threads at once; two engines in
+// one process are independent. One engine serves every device and context of the process.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "pagejit/export.h"
 #include "pagejit/launch.h"
 #include "pagejit/spec.h"
 #include "pagejit/status.h"
@@ -19,33 +20,39 @@ namespace pagejit {
 
 enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3, kOff = 4 };
 
-// How kernels for the target "host" are compiled: plain; with pagejit's race, initialisation and bounds checker; or with
-// AddressSanitizer (which needs a program that is itself built with it).
+// How kernels for the target "host" are compiled: plain; with pagejit's race, initialisation and
+// bounds checker; or with AddressSanitizer (which needs a program that is itself built with it).
 enum class HostBuild : uint8_t { kPlain = 0, kChecked = 1, kAddressSanitizer = 2 };
 
 // Every field's default is what from_environment() yields in an empty environment.
-struct EngineOptions {
-  // "" = the CUDA driver; "emulator" = the CPU emulator; else the path of a driver library. PAGEJIT_DRIVER
+struct PAGEJIT_EXPORT EngineOptions {
+  // "" = the CUDA driver; "emulator" = the CPU emulator; else the path of a driver library.
+  // PAGEJIT_DRIVER
   std::string driver;
-  // Use the emulator where no CUDA driver is found; it is said on one warning line. PAGEJIT_ALLOW_EMULATOR=1
+  // Use the emulator where no CUDA driver is found; it is said on one warning line.
+  // PAGEJIT_ALLOW_EMULATOR=1
   bool allow_emulator = false;
   // The emulator's library. "" = libpagejit-emulator.so beside this library. PAGEJIT_EMULATOR
   std::string emulator_path;
   // A libnvrtc file or a folder that holds one. "" = searched (see README). PAGEJIT_NVRTC
   std::string nvrtc_path;
-  // The C++ compiler for the target "host". "" = c++, then g++, then clang++ on the PATH. PAGEJIT_HOST_CXX
+  // The C++ compiler for the target "host". "" = c++, then g++, then clang++ on the PATH.
+  // PAGEJIT_HOST_CXX
   std::string host_compiler;
   HostBuild host_build = HostBuild::kPlain;  // plain, checked, asan. PAGEJIT_HOST_BUILD
-  // The cache directory. "" = $XDG_CACHE_HOME/pagejit, else $HOME/.cache/pagejit, else memory only. PAGEJIT_CACHE_DIR
+  // The cache directory. "" = $XDG_CACHE_HOME/pagejit, else $HOME/.cache/pagejit, else memory only.
+  // PAGEJIT_CACHE_DIR
   std::string cache_dir;
   bool disk_cache = true;  // false: memory only. PAGEJIT_CACHE=on|off
   // Compiling threads. 0 = the number of processors, at most 16. PAGEJIT_COMPILE_THREADS
   int compile_threads = 0;
   LogLevel log_level = LogLevel::kWarning;  // debug, info, warning, error, off. PAGEJIT_LOG
-  // Receives every log line at or above log_level; empty = standard error. Called from any thread, must not throw.
+  // Receives every log line at or above log_level; empty = standard error. Called from any thread,
+  // must not throw.
   std::function<void(LogLevel, std::string_view)> log_callback;
 
-  // Reads the PAGEJIT_* variables named above, once; a malformed value is kInvalidArgument that names it.
+  // Reads the PAGEJIT_* variables named above, once; a malformed value is kInvalidArgument that
+  // names it.
   static Result<EngineOptions> from_environment();
 };
 
@@ -55,17 +62,17 @@ enum class ImageOrigin : uint8_t { kMemory = 0, kDisk = 1, kCompiled = 2 };
 // What is known of a compiled kernel. Numbers are the compiler's own (its log), never estimates.
 struct KernelInfo {
   std::string kernel_name;
-  std::string key;            // name of the cache entry
+  std::string key;  // name of the cache entry
   Target target;
   ImageOrigin origin = ImageOrigin::kCompiled;
-  double compile_ms = 0;      // of the compile that made the image, whenever that was
-  double prepare_ms = 0;      // wall time of this call, compiling or reading included
+  double compile_ms = 0;  // of the compile that made the image, whenever that was
+  double prepare_ms = 0;  // wall time of this call, compiling or reading included
   size_t image_bytes = 0;
-  int registers = 0;          // per thread; 0 for the target "host"
+  int registers = 0;  // per thread; 0 for the target "host"
   int spill_store_bytes = 0;
   int spill_load_bytes = 0;
   int stack_bytes = 0;
-  int shared_bytes = 0;       // dynamic and static, per CTA
+  int shared_bytes = 0;  // dynamic and static, per CTA
   int threads_per_cta = 0;
 };
 
@@ -75,25 +82,30 @@ struct EngineStats {
   uint64_t disk_hits = 0;
   uint64_t compiles = 0;
   uint64_t compile_failures = 0;
-  uint64_t waits = 0;             // calls that waited for another thread's compile of the same key
-  uint64_t corrupt_entries = 0;   // entries that failed their checksum or grammar and were replaced
-  uint64_t publish_failures = 0;  // entries that could not be written; the kernel was served from memory
-  uint64_t driver_rejects = 0;    // stored images that the driver refused and that were compiled anew
+  uint64_t waits = 0;            // calls that waited for another thread's compile of the same key
+  uint64_t corrupt_entries = 0;  // entries that failed their checksum or grammar and were replaced
+  uint64_t publish_failures =
+      0;  // entries that could not be written; the kernel was served from memory
+  uint64_t driver_rejects = 0;  // stored images that the driver refused and that were compiled anew
   uint64_t modules_loaded = 0;
 };
 
 class Engine;
 struct LoadedKernel;  // internal
 
-// A launchable kernel on one device. Cheap to copy; keeps its module loaded as long as a copy lives. The module is not
-// unloaded while work that was launched through any copy may still run: destroying the last copy synchronises the
-// device's context first if a launch has happened since the last synchronisation.
-class Kernel {
+// A launchable kernel on one device. Cheap to copy; keeps its module loaded as long as a copy
+// lives, also after its engine is gone. A module is not unloaded while work that was launched
+// through it may still run: the contexts in which it was prepared are synchronised first, if it was
+// launched at all. A CUDA graph that captured a launch needs a copy of the Kernel for as long as it
+// is used.
+class PAGEJIT_EXPORT Kernel {
  public:
   Kernel() = default;  // empty: launch() fails
 
-  // Enqueues one launch on `stream`. Never allocates, locks, looks anything up or reads device memory on success; safe during
-  // stream capture. The current context must belong to the device of prepare(). kInvalidArgument, kWorkspace, kDriverError.
+  // Enqueues one launch on `stream`. Never allocates, locks, looks anything up or reads device
+  // memory on success; safe during stream capture. The current context must belong to the device of
+  // prepare(); call prepare() once in each context. num_seqs 0 launches nothing. kInvalidArgument,
+  // kWorkspace, kDriverError.
   Status launch(const DecodeArgs& args, Stream stream) const;
 
   // The number of splits that launch() uses for these shapes when args.num_splits is 0. At least 1.
@@ -101,15 +113,22 @@ class Kernel {
   int choose_num_splits(int num_seqs, int num_kv_heads, int64_t max_seq_len) const;
 
   // Bytes of workspace that launch() needs; 0 where it needs none. num_splits 0 = as chosen.
-  size_t workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len, int num_splits = 0) const;
+  size_t workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len,
+                         int num_splits = 0) const;
+
+  // Bytes of workspace that are enough for every launch that leaves num_splits to the library,
+  // whatever its shapes. A few MB: a launch that is split has at most four partial results per CTA
+  // that the device holds at once.
+  size_t max_workspace_bytes() const;
 
   // Enqueues the one-time initialisation of a workspace (its counters and header) on `stream`.
   Status workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const;
 
-  // Synchronises `stream` and reads what debug kernels reported in this workspace: ok, or kDeviceCheckFailed with the
-  // first bad value and its place. The report is cleared.
+  // Synchronises `stream` and reads what debug kernels reported in this workspace: ok, or
+  // kDeviceCheckFailed with the first bad value and its place. The report is cleared.
   Status read_debug_report(void* workspace, Stream stream) const;
 
+  // Of an empty handle: default values.
   const KernelInfo& info() const;
   const KernelSpec& spec() const;
   explicit operator bool() const { return loaded_ != nullptr; }
@@ -117,18 +136,22 @@ class Kernel {
  private:
   friend class Engine;
   std::shared_ptr<const LoadedKernel> loaded_;
+  std::shared_ptr<const KernelInfo> info_;  // of the prepare() that made this handle
 };
 
-class Engine {
+class PAGEJIT_EXPORT Engine {
  public:
-  // Opens nothing but the options' own paths; libraries are opened at first need.
+  // Opens no library and no file: that happens at first need.
   static Result<std::shared_ptr<Engine>> create(EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // A handle for `spec` on a device: memory, then disk, then compile. device -1 = the device of the current context (a
-  // context is required); >= 0 = that ordinal, whose primary context is retained. Concurrent calls for one key compile once.
+  // A handle for `spec` on a device: memory, then disk, then compile. device -1 = the device of the
+  // current context (a context is required); >= 0 = that ordinal, whose primary context is
+  // retained. Concurrent calls for one key compile once. Without a compiler a stored kernel of any
+  // compiler is taken. Kernels stay loaded when no handle is left, up to about a thousand of them;
+  // then the least recently prepared are unloaded.
   Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
 
   // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU.
@@ -143,6 +166,7 @@ class Engine {
   EngineStats stats() const;
 
  private:
+  friend struct EngineFactory;  // internal
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -1,6 +1,6 @@
-// DecodeArgs: the arguments of one launch of a decode kernel. All pointers are device pointers unless said otherwise;
-// pagejit reads none of them on the host. Strides count elements (not bytes) and are 64-bit.
-// Thread-safety: plain values.
+// DecodeArgs: the arguments of one launch of a decode kernel. All pointers are device pointers
+// unless said otherwise; pagejit reads none of them on the host. Strides count elements (not bytes)
+// and are 64-bit. Thread-safety: plain values.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,11 @@ namespace pagejit {
 // A CUstream. Null is the default stream of the current context.
 using Stream = void*;
 
-// Strides of one KV cache, in elements; the head_size elements of a (block, token, head) row are contiguous.
-// NHD cache [num_blocks, block_size, num_kv_heads, head_size]: {block_size*num_kv_heads*head_size, num_kv_heads*head_size, head_size}.
-// HND cache [num_blocks, num_kv_heads, block_size, head_size]: {num_kv_heads*block_size*head_size, head_size, block_size*head_size}.
-// Each must be a multiple of 8 (16 bytes).
+// Strides of one KV cache, in elements; the head_size elements of a (block, token, head) row are
+// contiguous. NHD cache [num_blocks, block_size, num_kv_heads, head_size]:
+// {block_size*num_kv_heads*head_size, num_kv_heads*head_size, head_size}. HND cache [num_blocks,
+// num_kv_heads, block_size, head_size]: {num_kv_heads*block_size*head_size, head_size,
+// block_size*head_size}. Each must be a multiple of 8 (16 bytes).
 struct KvStrides {
   int64_t block = 0;
   int64_t token = 0;
@@ -22,12 +23,14 @@ struct KvStrides {
 };
 
 struct DecodeArgs {
-  // [num_seqs, num_kv_heads * group_size, head_size], innermost stride 1. 16-byte aligned, strides multiples of 8.
+  // [num_seqs, num_kv_heads * group_size, head_size], innermost stride 1. 16-byte aligned, strides
+  // multiples of 8.
   const void* q = nullptr;
   int64_t q_stride_seq = 0;
   int64_t q_stride_head = 0;
 
-  // Caches as described by KvStrides. 16-byte aligned. K and V may lie in one allocation, interleaved.
+  // Caches as described by KvStrides. 16-byte aligned. K and V may lie in one allocation,
+  // interleaved.
   const void* k_cache = nullptr;
   const void* v_cache = nullptr;
   KvStrides k_strides;
@@ -35,13 +38,14 @@ struct DecodeArgs {
   // Number of blocks in the caches; used only by debug kernels to check block ids. 0 = not checked.
   int64_t num_blocks = 0;
 
-  // int32 [num_seqs, max_blocks_per_seq], row stride block_table_stride >= max_blocks_per_seq. Entries at or beyond
-  // ceil(seq_len / block_size) may hold anything.
+  // int32 [num_seqs, max_blocks_per_seq], row stride block_table_stride >= max_blocks_per_seq.
+  // Entries at or beyond ceil(seq_len / block_size) may hold anything.
   const int32_t* block_table = nullptr;
   int64_t block_table_stride = 0;
   int32_t max_blocks_per_seq = 0;
 
-  // int32 [num_seqs]: tokens in the cache per sequence, the new token included. 0: out = 0, lse = -inf.
+  // int32 [num_seqs]: tokens in the cache per sequence, the new token included. 0: out = 0, lse =
+  // -inf.
   const int32_t* seq_lens = nullptr;
 
   // As q. 16-byte aligned, strides multiples of 8.
@@ -49,7 +53,8 @@ struct DecodeArgs {
   int64_t out_stride_seq = 0;
   int64_t out_stride_head = 0;
 
-  // Optional f32 [num_seqs, num_kv_heads * group_size], contiguous: natural log of the sum of exp(scale * q.k). Null: not written.
+  // Optional f32 [num_seqs, num_kv_heads * group_size], contiguous: natural log of the sum of
+  // exp(scale * q.k). Null: not written.
   float* lse = nullptr;
 
   int32_t num_seqs = 0;
@@ -57,14 +62,16 @@ struct DecodeArgs {
   // Softmax scale, usually 1/sqrt(head_size). Finite.
   float scale = 0.0f;
 
-  // Upper bound of what seq_lens will hold while this launch (or a graph that captured it) is used; it only steers the
-  // number of splits, a longer sequence is still computed right. 0: max_blocks_per_seq * block_size.
+  // Upper bound of what seq_lens will hold while this launch (or a graph that captured it) is used;
+  // it only steers the number of splits, a longer sequence is still computed right. 0:
+  // max_blocks_per_seq * block_size.
   int32_t max_seq_len = 0;
   // Splits of the KV sequence per (sequence, KV head): the launch's grid. 0: chosen by the library.
   int32_t num_splits = 0;
 
-  // Device memory of at least workspace_bytes(...), 256-byte aligned, initialised once by workspace_init; null is
-  // legal where workspace_bytes is 0. One workspace serves one stream at a time.
+  // Device memory of at least workspace_bytes(...), 256-byte aligned, initialised once by
+  // workspace_init; null is legal where workspace_bytes is 0. One workspace serves one stream at a
+  // time.
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
 };

@@ -1,12 +1,13 @@
-// KernelSpec: what is asked of a kernel, only what changes its code. Everything that changes from call to call (lengths,
-// counts, strides, pointers, the softmax scale) is a launch argument (launch.h).
-// Thread-safety: plain values.
+// KernelSpec: what is asked of a kernel, only what changes its code. Everything that changes from
+// call to call (lengths, counts, strides, pointers, the softmax scale) is a launch argument
+// (launch.h). Thread-safety: plain values.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "pagejit/export.h"
 #include "pagejit/status.h"
 #include "pagejit/target.h"
 
@@ -15,9 +16,9 @@ namespace pagejit {
 enum class DataType : uint8_t { kFloat16 = 0, kBFloat16 = 1 };
 
 // "f16", "bf16".
-std::string_view data_type_name(DataType type);
+PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
 // Accepts f16, fp16, float16, half, bf16, bfloat16. kInvalidArgument otherwise.
-Result<DataType> parse_data_type(std::string_view text);
+PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);
 constexpr int data_type_bytes(DataType) { return 2; }
 
 // Paged decode attention: one query token per sequence.
@@ -25,27 +26,29 @@ struct KernelSpec {
   DataType q_dtype = DataType::kBFloat16;
   DataType kv_dtype = DataType::kBFloat16;   // must equal q_dtype in this version
   DataType out_dtype = DataType::kBFloat16;  // must equal q_dtype in this version
-  int head_size = 128;   // elements per head of q, K, V and out: a multiple of 8 in [16, 256]
-  int block_size = 16;   // tokens per KV block: [1, 65536]
-  int group_size = 1;    // query heads per KV head: [1, 128]
-  bool debug = false;    // check every block id, length and the workspace on the device, report the first bad one
+  int head_size = 128;  // elements per head of q, K, V and out: a multiple of 8 in [16, 256]
+  int block_size = 16;  // tokens per KV block: [1, 65536]
+  int group_size = 1;   // query heads per KV head: [1, 128]
+  bool debug = false;   // check every block id, length and the workspace on the device, report the
+                        // first bad one
 
   bool operator==(const KernelSpec&) const = default;
 };
 
-// Every rule answers with the field, its value and what is legal (kInvalidArgument, or kUnsupported for what a later
-// version may serve).
-Status validate(const KernelSpec& spec);
+// Every rule answers with the field, its value and what is legal (kInvalidArgument, or kUnsupported
+// for what a later version may serve).
+PAGEJIT_EXPORT Status validate(const KernelSpec& spec);
 
 // Whether a kernel for `spec` can be made for `target`. Pure: needs no NVRTC, no driver, no GPU.
-Status supports(const KernelSpec& spec, const Target& target);
+PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
-// One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=4".
-// " debug=1" is appended when set. Equal specs give equal text; different specs differ.
-std::string canonical_text(const KernelSpec& spec);
+// One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
+// block_size=16 group_size=4". " debug=1" is appended when set. Equal specs give equal text;
+// different specs differ.
+PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
-// The inverse; fields may come in any order, absent ones keep their defaults, unknown or repeated ones are
-// kInvalidArgument. The result is validated.
-Result<KernelSpec> parse_spec(std::string_view text);
+// The inverse; fields may come in any order, absent ones keep their defaults, unknown or repeated
+// ones are kInvalidArgument. The result is validated.
+PAGEJIT_EXPORT Result<KernelSpec> parse_spec(std::string_view text);
 
 }  // namespace pagejit

@@ -1,6 +1,7 @@
-// Status and Result<T>: how every pagejit function reports failure. Nothing throws across the library boundary.
-// A success costs one null pointer; a failure owns a message that says what failed, with which values, and what is
-// legal. Thread-safety: values; const access from several threads is safe.
+// Status and Result<T>: how every pagejit function reports failure. Nothing throws across the
+// library boundary. A success costs one null pointer; a failure owns a message that says what
+// failed, with which values, and what is legal. Thread-safety: values; const access from several
+// threads is safe.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +11,34 @@
 #include <string_view>
 #include <utility>
 
+#include "pagejit/export.h"
+
 namespace pagejit {
 
 // Stable numbers: callers may switch on them, store them, and see them in logs.
 enum class StatusCode : int32_t {
   kOk = 0,
-  kInvalidArgument = 1,   // a value that is never legal; the message names it and says what is
-  kUnsupported = 2,       // legal, but not served by this version, target or GPU: use a fallback
-  kNotFound = 3,          // a file, a library, a GPU that was asked for is not there
-  kCompileFailed = 4,     // the compiler refused the source; detail() has log, options and numbered source
+  kInvalidArgument = 1,  // a value that is never legal; the message names it and says what is
+  kUnsupported = 2,      // legal, but not served by this version, target or GPU: use a fallback
+  kNotFound = 3,         // a file, a library, a GPU that was asked for is not there
+  kCompileFailed =
+      4,  // the compiler refused the source; detail() has log, options and numbered source
   kCompilerUnavailable = 5,  // no NVRTC (or C++ compiler for "host"), or one too old
   kDriverUnavailable = 6,    // no CUDA driver, one too old, or none that works
   kDriverError = 7,          // a driver call failed; the message has the CUresult's name
   kCacheError = 8,           // the cache directory cannot be used (never fatal to prepare)
   kDataCorrupt = 9,          // stored bytes fail their checksum or grammar
   kWorkspace = 10,           // workspace missing, too small or not initialised
-  kDeviceCheckFailed = 11,   // a debug kernel found a bad value on the device; the message says where
+  kDeviceCheckFailed =
+      11,  // a debug kernel found a bad value on the device; the message says where
   kCancelled = 12,
-  kInternal = 13,            // a defect of pagejit; please report it with the message
+  kInternal = 13,  // a defect of pagejit; please report it with the message
 };
 
 // The enumerator's name in lower case words, e.g. "invalid argument". Never null.
-std::string_view status_code_name(StatusCode code);
+PAGEJIT_EXPORT std::string_view status_code_name(StatusCode code);
 
-class [[nodiscard]] Status {
+class [[nodiscard]] PAGEJIT_EXPORT Status {
  public:
   Status() = default;  // success
   Status(StatusCode code, std::string message, std::string detail = {});
@@ -66,8 +71,8 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                 // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {}         // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
 
   bool is_ok() const { return value_.has_value(); }
   explicit operator bool() const { return is_ok(); }

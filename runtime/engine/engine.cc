@@ -1,0 +1,72 @@
+#include "pagejit/engine.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/engine/dependencies.h"
+#include "runtime/engine/engine_impl.h"
+#include "runtime/engine/guard.h"
+
+namespace pagejit {
+namespace {
+
+Status check_options(const EngineOptions& options) {
+  if (options.compile_threads < 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("compile_threads {}: must be 0 (chosen by the library) or positive",
+                              options.compile_threads));
+  }
+  return {};
+}
+
+}  // namespace
+
+struct EngineFactory {
+  static Result<std::shared_ptr<Engine>> create(EngineOptions options,
+                                                EngineDependencies dependencies) {
+    if (Status status = check_options(options); !status) return status;
+    auto impl = std::make_unique<Engine::Impl>(std::move(options), std::move(dependencies));
+    return std::shared_ptr<Engine>(new Engine(std::move(impl)));
+  }
+};
+
+Result<std::shared_ptr<Engine>> create_engine(EngineOptions options,
+                                              EngineDependencies dependencies) {
+  return guarded(
+      [&] { return EngineFactory::create(std::move(options), std::move(dependencies)); });
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<Kernel> Engine::prepare(const KernelSpec& spec, int device) {
+  return guarded([&]() -> Result<Kernel> {
+    Result<PreparedKernel> prepared = impl_->prepare(spec, device);
+    if (!prepared) return prepared.status();
+    Kernel kernel;
+    kernel.loaded_ = std::move(prepared->kernel);
+    kernel.info_ = std::make_shared<const KernelInfo>(std::move(prepared->info));
+    return kernel;
+  });
+}
+
+Result<KernelInfo> Engine::precompile(const KernelSpec& spec, const Target& target) {
+  return guarded([&] { return impl_->precompile(spec, target); });
+}
+
+Result<std::string> Engine::render(const KernelSpec& spec, const Target& target) const {
+  return guarded([&]() -> Result<std::string> {
+    Result<KernelSource> source = impl_->render(spec, target);
+    if (!source) return source.status();
+    return std::move(source->text);
+  });
+}
+
+Result<Target> Engine::target_of_device(int device) {
+  return guarded([&] { return impl_->target_of_device(device); });
+}
+
+EngineStats Engine::stats() const { return impl_->stats(); }
+
+}  // namespace pagejit

@@ -1,0 +1,230 @@
+#include "runtime/engine/engine_impl.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "runtime/target_ladder.h"
+
+namespace pagejit {
+namespace {
+
+class Stopwatch {
+ public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
+        .count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+KernelInfo make_info(const KernelSource& source, const StoredImage& image) {
+  const KernelMetadata& metadata = image.metadata;
+  KernelInfo info;
+  info.kernel_name = source.kernel_name;
+  info.key = image.entry->key.name();
+  info.target = source.target;
+  info.origin = image.origin;
+  info.compile_ms = static_cast<double>(metadata.compile_us) / 1000;
+  info.image_bytes = image.image().size();
+  info.registers = static_cast<int>(metadata.registers);
+  info.spill_store_bytes = static_cast<int>(metadata.spill_store_bytes);
+  info.spill_load_bytes = static_cast<int>(metadata.spill_load_bytes);
+  info.stack_bytes = static_cast<int>(metadata.stack_bytes);
+  info.shared_bytes =
+      static_cast<int>(metadata.dynamic_shared_bytes + metadata.static_shared_bytes);
+  info.threads_per_cta = static_cast<int>(metadata.threads_per_cta);
+  return info;
+}
+
+// Whether another target of the ladder may still do where this one failed.
+bool may_try_next(const Status& status) {
+  return status.code() == StatusCode::kUnsupported ||
+         status.code() == StatusCode::kCompilerUnavailable;
+}
+
+}  // namespace
+
+Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_dependencies)
+    : options(std::move(engine_options)),
+      dependencies(std::move(engine_dependencies)),
+      logger(std::make_shared<Logger>(options.log_level, options.log_callback)),
+      images(options, logger),
+      kernels(dependencies.max_resident_kernels) {}
+
+Compiler& Engine::Impl::compiler_for(const Target& target) {
+  return target.is_host() ? *dependencies.host : *dependencies.nvrtc;
+}
+
+Result<Engine::Impl::OpenDriver> Engine::Impl::open_driver() {
+  std::lock_guard lock(driver_mutex);
+  if (open.driver != nullptr) return open;
+  const DriverRequest request{options.driver, options.allow_emulator, options.emulator_path};
+  Result<std::shared_ptr<const Driver>> driver = dependencies.open_driver(request, *logger);
+  if (!driver) return driver.status();
+  open = {*driver, std::make_shared<Devices>(*driver)};
+  return open;
+}
+
+Result<std::vector<Target>> Engine::Impl::targets_of(const DeviceInfo& device,
+                                                     const Driver& driver) const {
+  if (driver.is_emulator()) return std::vector<Target>{Target::host(device.sm)};
+  return target_ladder(device.sm);
+}
+
+Result<KernelSource> Engine::Impl::render(const KernelSpec& spec, const Target& target) const {
+  if (Status status = validate(spec); !status) return status;
+  Result<KernelConfig> config = dependencies.plan(spec, target);
+  if (!config) return config.status();
+  return dependencies.render(*config);
+}
+
+// The first target of the ladder for which an image is stored or can be made. A stored image of a
+// later target is never preferred to compiling for an earlier one.
+Result<Engine::Impl::Acquired> Engine::Impl::acquire(const KernelSpec& spec,
+                                                     const std::vector<Target>& targets) {
+  Status first_failure;
+  for (const Target& target : targets) {
+    Result<KernelSource> source = render(spec, target);
+    Status failure = source.status();
+    if (source) {
+      Result<StoredImage> image = images.acquire(*source, compiler_for(target));
+      if (image) return Acquired{std::move(source).value(), std::move(image).value()};
+      failure = image.status();
+    }
+    if (!may_try_next(failure)) return failure;
+    if (first_failure) first_failure = failure;
+  }
+  return first_failure;
+}
+
+Result<PreparedKernel> Engine::Impl::prepare(const KernelSpec& spec, int device) {
+  const Stopwatch stopwatch;
+  if (Status status = validate(spec); !status) return status;
+  Result<OpenDriver> opened = open_driver();
+  if (!opened) return opened.status();
+  Result<DeviceContext> where = opened->devices->context_of(device);
+  if (!where) return where.status();
+
+  const std::string key = fmt::format("{} @{}", canonical_text(spec), where->info.device);
+  std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
+  KernelInfo info;
+  if (kernel != nullptr) {
+    ++table_hits;
+    bool rejected = false;
+    if (Status status = kernel->make_resident(*where, &rejected); !status) return status;
+    info = kernel->parts.info;
+    info.origin = ImageOrigin::kMemory;
+  } else {
+    Result<std::vector<Target>> targets = targets_of(where->info, *opened->driver);
+    if (!targets) return targets.status();
+    Result<Acquired> acquired = acquire(spec, *targets);
+    if (!acquired) return acquired.status();
+
+    std::vector<std::shared_ptr<LoadedKernel>> dropped;  // destroyed after the lock is released
+    std::lock_guard lock(load_mutex);
+    kernel = kernels.find(key);  // another thread may have loaded it meanwhile
+    if (kernel == nullptr) {
+      Result<std::shared_ptr<LoadedKernel>> loaded = load(opened->driver, *where, *acquired);
+      if (!loaded) return loaded.status();
+      kernel = std::move(loaded).value();
+      dropped = kernels.insert(key, kernel);
+      if (!dropped.empty())
+        std::erase_if(modules, [](const auto& m) { return m.second.expired(); });
+      info = kernel->parts.info;
+    } else {
+      bool rejected = false;
+      if (Status status = kernel->make_resident(*where, &rejected); !status) return status;
+      info = kernel->parts.info;
+      info.origin = acquired->image.origin;
+    }
+  }
+  info.prepare_ms = stopwatch.milliseconds();
+  return PreparedKernel{std::move(kernel), std::move(info)};
+}
+
+Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
+    const std::shared_ptr<const Driver>& driver, const DeviceContext& where, Acquired& acquired) {
+  bool rejected = false;
+  Result<std::shared_ptr<LoadedKernel>> loaded = load_image(driver, where, acquired, &rejected);
+  if (loaded || !rejected || acquired.image.origin == ImageOrigin::kCompiled) return loaded;
+
+  // The image was stored: by a driver's change, a wrong copy or a defect it is not (or no longer)
+  // one that runs here.
+  ++driver_rejects;
+  const std::string name = acquired.image.entry->key.name();
+  logger->warning(fmt::format("the driver refused the stored kernel {}, which is compiled anew: {}",
+                              name, loaded.status().message()));
+  modules.erase(name);
+  Result<StoredImage> fresh = images.replace_rejected(acquired.image, acquired.source,
+                                                      compiler_for(acquired.source.target));
+  if (!fresh) {
+    return fresh.status().with_context(
+        fmt::format("the driver refused the stored kernel ({})", loaded.status().message()));
+  }
+  acquired.image = std::move(fresh).value();
+  return load_image(driver, where, acquired, &rejected);
+}
+
+Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
+    const std::shared_ptr<const Driver>& driver, const DeviceContext& where,
+    const Acquired& acquired, bool* rejected) {
+  std::weak_ptr<LoadedModule>& slot = modules[acquired.image.entry->key.name()];
+  std::shared_ptr<LoadedModule> module = slot.lock();
+  if (module == nullptr) {
+    const ContextScope scope(*driver, where.context);
+    if (scope.result() != CUDA_SUCCESS) return driver->failure(scope.result(), "cuCtxPushCurrent");
+    Result<std::shared_ptr<LoadedModule>> loaded =
+        LoadedModule::load(driver, acquired.image.image(), acquired.source.kernel_name, rejected);
+    if (!loaded) return loaded.status();
+    module = std::move(loaded).value();
+    slot = module;
+    ++modules_loaded;
+  }
+  return LoadedKernel::create({.driver = driver,
+                               .module = std::move(module),
+                               .config = acquired.source.config,
+                               .info = make_info(acquired.source, acquired.image)},
+                              where, rejected);
+}
+
+Result<KernelInfo> Engine::Impl::precompile(const KernelSpec& spec, const Target& target) {
+  const Stopwatch stopwatch;
+  Result<Acquired> acquired = acquire(spec, {target});
+  if (!acquired) return acquired.status();
+  KernelInfo info = make_info(acquired->source, acquired->image);
+  info.prepare_ms = stopwatch.milliseconds();
+  return info;
+}
+
+Result<Target> Engine::Impl::target_of_device(int device) {
+  Result<OpenDriver> opened = open_driver();
+  if (!opened) return opened.status();
+  Result<DeviceInfo> info = opened->devices->info_of(device);
+  if (!info) return info.status();
+  Result<std::vector<Target>> targets = targets_of(*info, *opened->driver);
+  if (!targets) return targets.status();
+  Status first_failure;
+  for (const Target& target : *targets) {
+    Status status = compiler_for(target).check_target(target);
+    // Without a compiler only stored images are used, and they are looked for from the first target
+    // on.
+    if (status || status.code() == StatusCode::kCompilerUnavailable) return target;
+    if (first_failure) first_failure = status;
+  }
+  return first_failure;
+}
+
+EngineStats Engine::Impl::stats() const {
+  EngineStats stats;
+  images.add_to(stats);
+  stats.memory_hits += table_hits;
+  stats.driver_rejects = driver_rejects;
+  stats.modules_loaded = modules_loaded;
+  return stats;
+}
+
+}  // namespace pagejit

@@ -1,0 +1,77 @@
+// Engine::Impl: the engine's parts, and the way from a spec to a loaded kernel.
+// Thread-safety: all functions may be called from several threads at once.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pagejit/engine.h"
+#include "runtime/engine/dependencies.h"
+#include "runtime/engine/device.h"
+#include "runtime/engine/image_store.h"
+#include "runtime/engine/kernel_table.h"
+#include "runtime/engine/loaded_kernel.h"
+
+namespace pagejit {
+
+// A loaded kernel and what this call found.
+struct PreparedKernel {
+  std::shared_ptr<const LoadedKernel> kernel;
+  KernelInfo info;
+};
+
+struct Engine::Impl {
+  Impl(EngineOptions engine_options, EngineDependencies engine_dependencies);
+
+  Result<PreparedKernel> prepare(const KernelSpec& spec, int device);
+  Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
+  Result<KernelSource> render(const KernelSpec& spec, const Target& target) const;
+  Result<Target> target_of_device(int device);
+  EngineStats stats() const;
+
+  // An image and the source it was made of.
+  struct Acquired {
+    KernelSource source;
+    StoredImage image;
+  };
+
+  struct OpenDriver {
+    std::shared_ptr<const Driver> driver;
+    std::shared_ptr<Devices> devices;
+  };
+
+  Compiler& compiler_for(const Target& target);
+  Result<OpenDriver> open_driver();
+  Result<std::vector<Target>> targets_of(const DeviceInfo& device, const Driver& driver) const;
+  Result<Acquired> acquire(const KernelSpec& spec, const std::vector<Target>& targets);
+  Result<std::shared_ptr<LoadedKernel>> load(const std::shared_ptr<const Driver>& driver,
+                                             const DeviceContext& where, Acquired& acquired);
+  Result<std::shared_ptr<LoadedKernel>> load_image(const std::shared_ptr<const Driver>& driver,
+                                                   const DeviceContext& where,
+                                                   const Acquired& acquired, bool* rejected);
+
+  const EngineOptions options;
+  const EngineDependencies dependencies;
+  const std::shared_ptr<const Logger> logger;
+  ImageStore images;
+
+  std::mutex driver_mutex;  // guards open
+  OpenDriver open;
+
+  KernelTable kernels;
+  // Taken while a kernel is loaded: the driver serialises loads anyway, and so no kernel is loaded
+  // twice. Guards modules.
+  std::mutex load_mutex;
+  std::unordered_map<std::string, std::weak_ptr<LoadedModule>>
+      modules;  // by key, for further devices
+
+  std::atomic<uint64_t> table_hits{0};
+  std::atomic<uint64_t> driver_rejects{0};
+  std::atomic<uint64_t> modules_loaded{0};
+};
+
+}  // namespace pagejit

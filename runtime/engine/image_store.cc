@@ -1,0 +1,235 @@
+#include "runtime/engine/image_store.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+namespace pagejit {
+namespace {
+
+// Raised when an image of the same source would have to be read differently.
+constexpr uint32_t kKeyFormat = 1;
+
+std::optional<std::string> environment_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+cache::DiskCacheOptions disk_options(const EngineOptions& options,
+                                     const std::shared_ptr<const Logger>& logger) {
+  cache::DiskCacheOptions disk;
+  if (options.disk_cache) {
+    disk.directory = cache::resolve_cache_directory(options.cache_dir, environment_variable);
+    disk.on_warning = [logger](const Status& status) {
+      logger->warning("kernels are kept in memory only: " + status.message());
+    };
+  } else {
+    disk.directory.reason = "the disk cache is switched off";
+  }
+  return disk;
+}
+
+KernelMetadata metadata_of(const KernelSource& source) {
+  KernelMetadata metadata;
+  metadata.spec = canonical_text(source.config.spec);
+  metadata.target = source.target.to_string();
+  metadata.symbol = source.kernel_name;
+  metadata.abi = parameter_abi();
+  metadata.threads_per_cta = static_cast<uint32_t>(source.config.threads_per_cta());
+  metadata.dynamic_shared_bytes = static_cast<uint32_t>(source.config.decode.shared_bytes);
+  return metadata;
+}
+
+// Whether a stored kernel is the one that `source` would give; a launch relies on every one of
+// these.
+Status check_metadata(const KernelMetadata& stored, const KernelSource& source) {
+  const KernelMetadata wanted = metadata_of(source);
+  auto differs = [](std::string_view field, const auto& is, const auto& should) {
+    return Status(StatusCode::kDataCorrupt,
+                  fmt::format("the entry's {} is {}, not {}", field, is, should));
+  };
+  if (stored.spec != wanted.spec) return differs("spec", stored.spec, wanted.spec);
+  if (stored.target != wanted.target) return differs("target", stored.target, wanted.target);
+  if (stored.symbol != wanted.symbol) return differs("symbol", stored.symbol, wanted.symbol);
+  if (stored.abi != wanted.abi) return differs("parameter ABI", stored.abi, wanted.abi);
+  if (stored.threads_per_cta != wanted.threads_per_cta) {
+    return differs("threads_per_cta", stored.threads_per_cta, wanted.threads_per_cta);
+  }
+  if (stored.dynamic_shared_bytes != wanted.dynamic_shared_bytes) {
+    return differs("dynamic_shared_bytes", stored.dynamic_shared_bytes,
+                   wanted.dynamic_shared_bytes);
+  }
+  return {};
+}
+
+cache::Retention retention_of(const Status& failure) {
+  switch (failure.code()) {
+    case StatusCode::kCompileFailed:
+      return cache::Retention::kKeep;
+    case StatusCode::kCompilerUnavailable:
+      return cache::Retention::kExpires;
+    default:
+      return cache::Retention::kNone;
+  }
+}
+
+}  // namespace
+
+ImageStore::ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger)
+    : logger_(std::move(logger)), disk_(cache::DiskCache::open(disk_options(options, logger_))) {}
+
+cache::KeyIngredients ImageStore::ingredients_of(const KernelSource& source,
+                                                 const Compiler& compiler) const {
+  cache::KeyIngredients ingredients;
+  ingredients.format_version = kKeyFormat;
+  ingredients.text = source.text;
+  ingredients.options = compiler.options(source.target);
+  ingredients.target = source.target.to_string();
+  ingredients.parameter_abi = parameter_abi();
+  return ingredients;
+}
+
+Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& compiler) {
+  cache::KeyIngredients ingredients = ingredients_of(source, compiler);
+  Result<std::string> identity = compiler.identity();
+  if (identity) ingredients.compiler_identity = *identity;
+  const cache::Key key = cache::make_key(ingredients);
+
+  bool waited = false;
+  Result<Shared> image = flights_.run(
+      key,
+      [&]() -> Flight::Outcome {
+        if (Shared found = identity ? lookup(key, source) : lookup_any_compiler(key, source)) {
+          return {found};
+        }
+        if (!identity) return {identity.status()};
+        if (Status status = compiler.check_target(source.target); !status) return {status};
+        return compile(std::move(ingredients), source, compiler);
+      },
+      &waited);
+  if (!image) return image.status();
+  StoredImage result = **image;
+  if (waited) result.origin = ImageOrigin::kMemory;
+  return result;
+}
+
+Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
+                                                 const KernelSource& source, Compiler& compiler) {
+  disk_->reject(rejected.entry->key);
+  memory_.erase(rejected.entry->key);
+  cache::KeyIngredients ingredients = ingredients_of(source, compiler);
+  Result<std::string> identity = compiler.identity();
+  if (!identity) return identity.status();
+  ingredients.compiler_identity = *identity;
+  if (Status status = compiler.check_target(source.target); !status) return status;
+  Flight::Outcome outcome = compile(std::move(ingredients), source, compiler);
+  if (!outcome.result) return outcome.result.status();
+  return **outcome.result;
+}
+
+ImageStore::Shared ImageStore::lookup(const cache::Key& key, const KernelSource& source) {
+  if (std::shared_ptr<const cache::Entry> entry = memory_.find(key)) {
+    Result<KernelMetadata> metadata = parse_metadata(entry->metadata);
+    if (metadata) {
+      ++memory_hits_;
+      return std::make_shared<StoredImage>(
+          StoredImage{std::move(entry), std::move(metadata).value(), ImageOrigin::kMemory});
+    }
+  }
+  return accept(disk_->lookup(key), source);
+}
+
+ImageStore::Shared ImageStore::lookup_any_compiler(const cache::Key& key,
+                                                   const KernelSource& source) {
+  return accept(disk_->lookup_any_compiler(key.source), source);
+}
+
+// A hit is intact and from folders that only this user can write (the disk cache has checked both
+// on what it read), so a host object in it may be loaded; what is left is whether it is this
+// kernel.
+ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
+                                      const KernelSource& source) {
+  if (found.outcome == cache::LookupOutcome::kCorrupt) {
+    logger_->warning(fmt::format("a stored kernel was set aside: {}", found.status.message()));
+  }
+  if (found.entry == nullptr) return nullptr;
+  Result<KernelMetadata> metadata = parse_metadata(found.entry->metadata);
+  Status status = metadata ? check_metadata(*metadata, source) : metadata.status();
+  if (!status) {
+    ++bad_metadata_;
+    disk_->reject(found.entry->key);
+    logger_->warning(fmt::format("the stored kernel {} was set aside: {}", found.entry->key.name(),
+                                 status.message()));
+    return nullptr;
+  }
+  ++disk_hits_;
+  memory_.put(found.entry);
+  logger_->debug(fmt::format("read {} for {} ({})", source.kernel_name, metadata->target,
+                             found.entry->key.name()));
+  return std::make_shared<StoredImage>(
+      StoredImage{found.entry, std::move(metadata).value(), ImageOrigin::kDisk});
+}
+
+ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredients,
+                                                const KernelSource& source, Compiler& compiler) {
+  ++compiles_;
+  Result<CompiledImage> compiled = compiler.compile(source);
+  if (!compiled) {
+    ++compile_failures_;
+    logger_->error(fmt::format("{} for {}: {}", source.kernel_name, source.target.to_string(),
+                               compiled.status().to_string()));
+    return {compiled.status(), retention_of(compiled.status())};
+  }
+  // The compiler that really worked names the entry.
+  if (!compiled->compiler_identity.empty()) {
+    ingredients.compiler_identity = compiled->compiler_identity;
+  }
+
+  KernelMetadata metadata = metadata_of(source);
+  const CompileReport& report = compiled->report;
+  auto count = [](int value) { return static_cast<uint32_t>(value < 0 ? 0 : value); };
+  metadata.static_shared_bytes = count(report.static_shared_bytes);
+  metadata.registers = count(report.registers);
+  metadata.spill_store_bytes = count(report.spill_store_bytes);
+  metadata.spill_load_bytes = count(report.spill_load_bytes);
+  metadata.stack_bytes = count(report.stack_bytes);
+  metadata.compile_us = static_cast<uint64_t>(std::llround(compiled->compile_ms * 1000));
+  metadata.log = compiled->log.substr(0, kMaxMetadataLog);
+
+  auto entry = std::make_shared<cache::Entry>();
+  entry->key = cache::make_key(ingredients);
+  entry->metadata = encode_metadata(metadata);
+  entry->image = std::move(compiled->image);
+  logger_->info(fmt::format("compiled {} for {} in {:.0f} ms, {} registers, {} bytes ({})",
+                            source.kernel_name, metadata.target, compiled->compile_ms,
+                            metadata.registers, entry->image.size(), entry->key.name()));
+  for (const std::string& warning : report.warnings) logger_->warning(warning);
+  memory_.put(entry);
+  publish(*entry);
+  return {std::make_shared<const StoredImage>(
+      StoredImage{std::move(entry), std::move(metadata), ImageOrigin::kCompiled})};
+}
+
+void ImageStore::publish(const cache::Entry& entry) {
+  if (disk_->is_memory_only()) return;
+  if (Status status = disk_->publish(entry); !status) {
+    logger_->info(fmt::format("{} was not stored: {}", entry.key.name(), status.message()));
+  }
+}
+
+void ImageStore::add_to(EngineStats& stats) const {
+  const cache::DiskCacheStats disk = disk_->stats();
+  stats.memory_hits += memory_hits_;
+  stats.disk_hits += disk_hits_;
+  stats.compiles += compiles_;
+  stats.compile_failures += compile_failures_;
+  stats.waits += flights_.stats().waits;
+  stats.corrupt_entries += disk.corrupt_total() + bad_metadata_;
+  stats.publish_failures += disk.publish_failures_total();
+}
+
+}  // namespace pagejit

@@ -1,0 +1,71 @@
+// ImageStore: source -> compiled image, from memory, from disk, or by a compile; for each key once,
+// however many threads ask. It connects the cache (which knows no kernels) with the compilers
+// (which know no cache). It loads nothing. Thread-safety: all functions may be called from several
+// threads at once.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "cache/disk_cache.h"
+#include "cache/memory_cache.h"
+#include "cache/single_flight.h"
+#include "generator/config.h"
+#include "pagejit/engine.h"
+#include "runtime/jit/compiler.h"
+#include "runtime/logger.h"
+#include "runtime/metadata.h"
+
+namespace pagejit {
+
+struct StoredImage {
+  std::shared_ptr<const cache::Entry> entry;
+  KernelMetadata metadata;
+  ImageOrigin origin = ImageOrigin::kCompiled;
+
+  const std::string& image() const { return entry->image; }
+};
+
+class ImageStore {
+ public:
+  ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger);
+
+  // An image for `source`. The key needs the compiler's identity; where there is no compiler, the
+  // newest entry on disk that any compiler made of the same source is taken. Errors are the
+  // compiler's: kCompilerUnavailable (also where nothing is stored and there is no compiler),
+  // kUnsupported (a target it does not know), kCompileFailed.
+  Result<StoredImage> acquire(const KernelSource& source, Compiler& compiler);
+
+  // The driver refused this stored image: sets it aside and compiles anew, whatever is stored.
+  Result<StoredImage> replace_rejected(const StoredImage& rejected, const KernelSource& source,
+                                       Compiler& compiler);
+
+  // Fills the fields that are counted here.
+  void add_to(EngineStats& stats) const;
+
+ private:
+  using Shared = std::shared_ptr<const StoredImage>;
+  using Flight = cache::SingleFlight<Shared>;
+
+  // What a lookup must find again, and all ingredients of the key but the identity.
+  cache::KeyIngredients ingredients_of(const KernelSource& source, const Compiler& compiler) const;
+  Shared lookup(const cache::Key& key, const KernelSource& source);
+  Shared lookup_any_compiler(const cache::Key& key, const KernelSource& source);
+  Shared accept(const cache::LookupResult& found, const KernelSource& source);
+  Flight::Outcome compile(cache::KeyIngredients ingredients, const KernelSource& source,
+                          Compiler& compiler);
+  void publish(const cache::Entry& entry);
+
+  std::shared_ptr<const Logger> logger_;
+  std::unique_ptr<cache::DiskCache> disk_;
+  cache::MemoryCache memory_;
+  Flight flights_;
+  std::atomic<uint64_t> memory_hits_{0};
+  std::atomic<uint64_t> disk_hits_{0};
+  std::atomic<uint64_t> compiles_{0};
+  std::atomic<uint64_t> compile_failures_{0};
+  std::atomic<uint64_t> bad_metadata_{0};
+};
+
+}  // namespace pagejit

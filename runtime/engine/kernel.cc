@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "pagejit/engine.h"
+#include "runtime/engine/guard.h"
+#include "runtime/engine/launch_check.h"
+#include "runtime/engine/loaded_kernel.h"
+
+namespace pagejit {
+namespace {
+
+using pagejit_shared::WorkspaceHeader;
+
+constexpr double kLog2E = 1.4426950408889634074;
+
+[[gnu::cold, gnu::noinline]] Status empty_handle() {
+  return Status(StatusCode::kInvalidArgument,
+                "the Kernel is empty: launch one that Engine::prepare() returned");
+}
+
+// The upper bound of the tokens of one sequence, by which splits are chosen.
+int64_t length_bound(const LoadedKernel& kernel, const DecodeArgs& args) {
+  const int64_t capacity = int64_t{args.max_blocks_per_seq} * kernel.parts.config.spec.block_size;
+  return args.max_seq_len == 0 ? capacity : std::min<int64_t>(args.max_seq_len, capacity);
+}
+
+DecodeParams make_params(const LoadedKernel& kernel, const DecodeArgs& args, int num_splits) {
+  return {
+      .q = args.q,
+      .k_cache = args.k_cache,
+      .v_cache = args.v_cache,
+      .out = args.out,
+      .lse = args.lse,
+      .block_table = args.block_table,
+      .seq_lens = args.seq_lens,
+      .workspace = args.workspace,
+      .q_stride_seq = args.q_stride_seq,
+      .q_stride_head = args.q_stride_head,
+      .k_stride_block = args.k_strides.block,
+      .k_stride_token = args.k_strides.token,
+      .k_stride_head = args.k_strides.head,
+      .v_stride_block = args.v_strides.block,
+      .v_stride_token = args.v_strides.token,
+      .v_stride_head = args.v_strides.head,
+      .out_stride_seq = args.out_stride_seq,
+      .out_stride_head = args.out_stride_head,
+      .block_table_stride = args.block_table_stride,
+      .num_blocks = args.num_blocks,
+      .max_blocks_per_seq = args.max_blocks_per_seq,
+      .num_kv_heads = args.num_kv_heads,
+      .num_splits = num_splits,
+      // Who asks for a number of splits gets it, down to one tile each.
+      .min_split_tokens =
+          args.num_splits == 0 ? kernel.split.min_split_tokens() : kernel.split.tile_tokens,
+      .scale_log2 = static_cast<float>(static_cast<double>(args.scale) * kLog2E),
+  };
+}
+
+// A launch in a context of another device fails in ways that do not say so; this does.
+[[gnu::cold, gnu::noinline]] Status launch_failure(const LoadedKernel& kernel, CUresult result) {
+  const Driver& driver = *kernel.parts.driver;
+  Status status = driver.failure(result, "cuLaunchKernelEx");
+  CUdevice device = 0;
+  if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS && device != kernel.device) {
+    return Status(status.code(),
+                  fmt::format("{}; the kernel was prepared for device {}, but the current context "
+                              "belongs to device {}",
+                              status.message(), kernel.device, device),
+                  status.detail());
+  }
+  return status;
+}
+
+Status launch_decode(const LoadedKernel& kernel, const DecodeArgs& args, Stream stream) {
+  if (args.num_seqs == 0) return {};
+  if (Status status = check_decode_args(args); !status) return status;
+  int num_splits = args.num_splits;
+  if (num_splits == 0) {
+    num_splits = choose_splits(kernel.split, int64_t{args.num_seqs} * args.num_kv_heads,
+                               length_bound(kernel, args));
+  } else if (Status status = check_num_splits(kernel, args.num_seqs, args.num_kv_heads, num_splits);
+             !status) {
+    return status;
+  }
+  if (Status status = check_workspace(kernel, args, num_splits); !status) return status;
+
+  DecodeParams params = make_params(kernel, args, num_splits);
+  void* param_pointers[] = {&params};
+  CUlaunchConfig config{};
+  config.gridDimX = static_cast<unsigned>(num_splits);
+  config.gridDimY = static_cast<unsigned>(args.num_kv_heads);
+  config.gridDimZ = static_cast<unsigned>(args.num_seqs);
+  config.blockDimX = static_cast<unsigned>(kernel.parts.config.threads_per_cta());
+  config.blockDimY = 1;
+  config.blockDimZ = 1;
+  config.sharedMemBytes = static_cast<unsigned>(kernel.parts.config.decode.shared_bytes);
+  config.hStream = static_cast<CUstream>(stream);
+
+  // Set before the launch; only written once, so that launching threads do not fight for the cache
+  // line.
+  if (!kernel.launched.load(std::memory_order_relaxed)) {
+    kernel.launched.store(true, std::memory_order_relaxed);
+  }
+  // A CUkernel in place of a CUfunction: the driver takes the one of the current context.
+  const CUresult result = kernel.parts.driver->cuLaunchKernelEx(
+      &config, reinterpret_cast<CUfunction>(kernel.kernel), param_pointers, nullptr);
+  return result == CUDA_SUCCESS ? Status() : launch_failure(kernel, result);
+}
+
+Status check_workspace_start(const void* workspace) {
+  if (workspace == nullptr) {
+    return Status(StatusCode::kWorkspace, "workspace is null: must be a device pointer");
+  }
+  if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
+    return Status(StatusCode::kWorkspace,
+                  fmt::format("workspace is {}: must be aligned to 256 bytes", workspace));
+  }
+  return {};
+}
+
+CUdeviceptr device_address(const void* pointer) {
+  return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(pointer));
+}
+
+Status init_workspace(const Driver& driver, void* workspace, size_t workspace_bytes,
+                      Stream stream) {
+  if (Status status = check_workspace_start(workspace); !status) return status;
+  constexpr size_t kNeeded = pagejit_shared::kPartialsOffset;
+  if (workspace_bytes < kNeeded) {
+    return Status(
+        StatusCode::kWorkspace,
+        fmt::format("workspace_bytes {}: too small, the header and the counters alone take "
+                    "{}",
+                    workspace_bytes, kNeeded));
+  }
+  const CUdeviceptr start = device_address(workspace);
+  auto* cuda_stream = static_cast<CUstream>(stream);
+  CUresult result = driver.cuMemsetD32Async(start, 0, kNeeded / 4, cuda_stream);
+  if (result == CUDA_SUCCESS) {
+    static_assert(offsetof(WorkspaceHeader, magic) == 0);
+    result = driver.cuMemsetD32Async(start, pagejit_shared::kWorkspaceMagic, 1, cuda_stream);
+  }
+  return driver.check(result, "cuMemsetD32Async");
+}
+
+std::string describe_report(const WorkspaceHeader& header) {
+  const std::string where = fmt::format("sequence {}", header.debug_seq_idx);
+  switch (header.debug_code) {
+    case pagejit_shared::kDebugBadBlockId:
+      return fmt::format("{}: block_table entry {} is {}, must be in [0, num_blocks)", where,
+                         header.debug_position, header.debug_value);
+    case pagejit_shared::kDebugBadSeqLen:
+      return fmt::format("{}: seq_len is {}, must be in [0, max_blocks_per_seq * block_size]",
+                         where, header.debug_value);
+    case pagejit_shared::kDebugBadWorkspace:
+      return fmt::format(
+          "{}: the workspace's first word is {:#x}, must be {:#x}; call workspace_init "
+          "once before the first launch",
+          where, header.debug_value, pagejit_shared::kWorkspaceMagic);
+    case pagejit_shared::kDebugBadCounter:
+      return fmt::format(
+          "{}: the counter of merge unit {} is {}, must be in [0, num_splits); the "
+          "workspace was overwritten, or two streams use it at once",
+          where, header.debug_position, header.debug_value);
+    default:
+      return fmt::format("{}: unknown report {} (position {}, value {})", where, header.debug_code,
+                         header.debug_position, header.debug_value);
+  }
+}
+
+Status read_report(const Driver& driver, void* workspace, Stream stream) {
+  if (Status status = check_workspace_start(workspace); !status) return status;
+  auto* cuda_stream = static_cast<CUstream>(stream);
+  const CUdeviceptr start = device_address(workspace);
+  WorkspaceHeader header{};
+  CUresult result = driver.cuMemcpyDtoHAsync(&header, start, sizeof(header), cuda_stream);
+  if (result != CUDA_SUCCESS) return driver.failure(result, "cuMemcpyDtoHAsync");
+  result = driver.cuStreamSynchronize(cuda_stream);
+  if (result != CUDA_SUCCESS) return driver.failure(result, "cuStreamSynchronize");
+  if (header.debug_code == pagejit_shared::kDebugOk) {
+    if (header.magic == pagejit_shared::kWorkspaceMagic) return {};
+    return Status(
+        StatusCode::kWorkspace,
+        fmt::format("the workspace's first word is {:#x}, must be {:#x}; call workspace_init "
+                    "once before the first launch",
+                    header.magic, pagejit_shared::kWorkspaceMagic));
+  }
+  // All of the report, the magic word in front of it stays.
+  constexpr size_t kBegin = offsetof(WorkspaceHeader, debug_code);
+  constexpr size_t kEnd = offsetof(WorkspaceHeader, reserved);
+  result = driver.cuMemsetD8Async(start + kBegin, 0, kEnd - kBegin, cuda_stream);
+  if (result == CUDA_SUCCESS) result = driver.cuStreamSynchronize(cuda_stream);
+  if (result != CUDA_SUCCESS) return driver.failure(result, "cuMemsetD8Async");
+  return Status(StatusCode::kDeviceCheckFailed, describe_report(header));
+}
+
+}  // namespace
+
+Status Kernel::launch(const DecodeArgs& args, Stream stream) const {
+  if (loaded_ == nullptr) return guarded(empty_handle);
+  return guarded([&] { return launch_decode(*loaded_, args, stream); });
+}
+
+int Kernel::choose_num_splits(int num_seqs, int num_kv_heads, int64_t max_seq_len) const {
+  if (loaded_ == nullptr || num_seqs < 1 || num_kv_heads < 1 || max_seq_len < 1) return 1;
+  return choose_splits(loaded_->split, int64_t{num_seqs} * num_kv_heads, max_seq_len);
+}
+
+size_t Kernel::workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len,
+                               int num_splits) const {
+  if (loaded_ == nullptr || num_seqs < 1 || num_kv_heads < 1) return 0;
+  const int splits =
+      num_splits > 0 ? num_splits : choose_num_splits(num_seqs, num_kv_heads, max_seq_len);
+  return loaded_->workspace_bytes(num_seqs, num_kv_heads, splits);
+}
+
+size_t Kernel::max_workspace_bytes() const {
+  if (loaded_ == nullptr) return 0;
+  const SplitDevice& split = loaded_->split;
+  return static_cast<size_t>(pagejit_shared::workspace_bytes(max_partials(split), 1, 1,
+                                                             split.group_size, split.head_size));
+}
+
+Status Kernel::workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const {
+  if (loaded_ == nullptr) return guarded(empty_handle);
+  return guarded(
+      [&] { return init_workspace(*loaded_->parts.driver, workspace, workspace_bytes, stream); });
+}
+
+Status Kernel::read_debug_report(void* workspace, Stream stream) const {
+  if (loaded_ == nullptr) return guarded(empty_handle);
+  return guarded([&] { return read_report(*loaded_->parts.driver, workspace, stream); });
+}
+
+const KernelInfo& Kernel::info() const {
+  static const KernelInfo empty;
+  return info_ != nullptr ? *info_ : empty;
+}
+
+const KernelSpec& Kernel::spec() const {
+  static const KernelSpec empty;
+  return loaded_ != nullptr ? loaded_->parts.config.spec : empty;
+}
+
+}  // namespace pagejit

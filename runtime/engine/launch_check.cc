@@ -1,0 +1,153 @@
+#include "runtime/engine/launch_check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "runtime/engine/loaded_kernel.h"
+
+namespace pagejit {
+namespace {
+
+constexpr int kMaxGridYZ = 65535;       // CUDA's limit of gridDim.y and gridDim.z
+constexpr uintptr_t kVectorBytes = 16;  // what one cp.async moves
+constexpr int64_t kVectorElements = 8;  // of 16 bits
+constexpr uintptr_t kWorkspaceAlign = 256;
+
+[[gnu::cold, gnu::noinline]] Status invalid(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+[[gnu::cold, gnu::noinline]] Status bad_pointer(const char* name, const void* pointer,
+                                                uintptr_t alignment) {
+  if (pointer == nullptr) return invalid(fmt::format("{} is null: must be a device pointer", name));
+  return invalid(fmt::format("{} is {}: must be aligned to {} bytes", name, pointer, alignment));
+}
+
+bool misaligned(const void* pointer, uintptr_t alignment) {
+  return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) != 0;
+}
+
+bool bad(const void* pointer, uintptr_t alignment) {
+  return pointer == nullptr || misaligned(pointer, alignment);
+}
+
+[[gnu::cold, gnu::noinline]] Status explain_pointers(const DecodeArgs& args) {
+  const std::pair<const char*, const void*> vectors[] = {
+      {"q", args.q}, {"k_cache", args.k_cache}, {"v_cache", args.v_cache}, {"out", args.out}};
+  for (auto [name, pointer] : vectors) {
+    if (bad(pointer, kVectorBytes)) return bad_pointer(name, pointer, kVectorBytes);
+  }
+  if (bad(args.block_table, alignof(int32_t))) {
+    return bad_pointer("block_table", args.block_table, alignof(int32_t));
+  }
+  if (bad(args.seq_lens, alignof(int32_t))) {
+    return bad_pointer("seq_lens", args.seq_lens, alignof(int32_t));
+  }
+  return bad_pointer("lse", args.lse, alignof(float));
+}
+
+[[gnu::cold, gnu::noinline]] Status explain_strides(const DecodeArgs& args) {
+  const std::pair<const char*, int64_t> strides[] = {
+      {"q_stride_seq", args.q_stride_seq},       {"q_stride_head", args.q_stride_head},
+      {"k_strides.block", args.k_strides.block}, {"k_strides.token", args.k_strides.token},
+      {"k_strides.head", args.k_strides.head},   {"v_strides.block", args.v_strides.block},
+      {"v_strides.token", args.v_strides.token}, {"v_strides.head", args.v_strides.head},
+      {"out_stride_seq", args.out_stride_seq},   {"out_stride_head", args.out_stride_head}};
+  for (auto [name, stride] : strides) {
+    if (stride % kVectorElements != 0) {
+      return invalid(
+          fmt::format("{} {}: must be a multiple of {} elements", name, stride, kVectorElements));
+    }
+  }
+  return Status(StatusCode::kInternal, "a stride was refused without a reason");
+}
+
+}  // namespace
+
+Status check_decode_args(const DecodeArgs& args) {
+  if (args.num_seqs < 0 || args.num_seqs > kMaxGridYZ) {
+    return invalid(fmt::format("num_seqs {}: must be in [0, {}]", args.num_seqs, kMaxGridYZ));
+  }
+  if (args.num_kv_heads < 1 || args.num_kv_heads > kMaxGridYZ) {
+    return invalid(
+        fmt::format("num_kv_heads {}: must be in [1, {}]", args.num_kv_heads, kMaxGridYZ));
+  }
+  if (bad(args.q, kVectorBytes) || bad(args.k_cache, kVectorBytes) ||
+      bad(args.v_cache, kVectorBytes) || bad(args.out, kVectorBytes) ||
+      bad(args.block_table, alignof(int32_t)) || bad(args.seq_lens, alignof(int32_t)) ||
+      misaligned(args.lse, alignof(float))) {
+    return explain_pointers(args);
+  }
+  const int64_t strides = args.q_stride_seq | args.q_stride_head | args.k_strides.block |
+                          args.k_strides.token | args.k_strides.head | args.v_strides.block |
+                          args.v_strides.token | args.v_strides.head | args.out_stride_seq |
+                          args.out_stride_head;
+  if ((strides & (kVectorElements - 1)) != 0) return explain_strides(args);
+  if (args.max_blocks_per_seq < 0) {
+    return invalid(
+        fmt::format("max_blocks_per_seq {}: must not be negative", args.max_blocks_per_seq));
+  }
+  if (args.block_table_stride < args.max_blocks_per_seq) {
+    return invalid(fmt::format("block_table_stride {}: must be at least max_blocks_per_seq ({})",
+                               args.block_table_stride, args.max_blocks_per_seq));
+  }
+  if (!std::isfinite(args.scale)) {
+    return invalid(fmt::format("scale {}: must be finite", args.scale));
+  }
+  if (args.max_seq_len < 0) {
+    return invalid(
+        fmt::format("max_seq_len {}: must be 0 (not known) or positive", args.max_seq_len));
+  }
+  if (args.num_blocks < 0) {
+    return invalid(
+        fmt::format("num_blocks {}: must be 0 (not checked) or positive", args.num_blocks));
+  }
+  return {};
+}
+
+Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_heads,
+                        int num_splits) {
+  if (num_splits < 0 || num_splits > kMaxSplits) {
+    return invalid(fmt::format("num_splits {}: must be in [0, {}], 0 = chosen by the library",
+                               num_splits, kMaxSplits));
+  }
+  const int64_t units =
+      int64_t{num_seqs} * num_kv_heads * pagejit_shared::merge_units(kernel.split.group_size);
+  if (num_splits > 1 && units > pagejit_shared::kMergeCounterCapacity) {
+    return invalid(fmt::format(
+        "num_splits {}: must be 0 or 1 for {} sequences of {} KV heads, which are {} merge units; "
+        "the "
+        "workspace has {} counters",
+        num_splits, num_seqs, num_kv_heads, units, pagejit_shared::kMergeCounterCapacity));
+  }
+  return {};
+}
+
+Status check_workspace(const LoadedKernel& kernel, const DecodeArgs& args, int num_splits) {
+  const size_t needed = kernel.workspace_bytes(args.num_seqs, args.num_kv_heads, num_splits);
+  if (needed == 0) return {};
+  if (args.workspace != nullptr && args.workspace_bytes >= needed &&
+      !misaligned(args.workspace, kWorkspaceAlign)) {
+    return {};
+  }
+  std::string message;
+  if (args.workspace == nullptr) {
+    message = "workspace is null";
+  } else if (args.workspace_bytes < needed) {
+    message = fmt::format("workspace_bytes {}: too small", args.workspace_bytes);
+  } else {
+    message = fmt::format("workspace is {}: must be aligned to {} bytes", args.workspace,
+                          kWorkspaceAlign);
+  }
+  return Status(
+      StatusCode::kWorkspace,
+      fmt::format("{}; this launch ({} sequences, {} KV heads, {} split{}) needs {} bytes", message,
+                  args.num_seqs, args.num_kv_heads, num_splits, num_splits == 1 ? "" : "s",
+                  needed));
+}
+
+}  // namespace pagejit

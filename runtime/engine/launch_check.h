@@ -1,0 +1,21 @@
+// The checks of a launch's arguments: by value only, nothing is dereferenced. The good way is a run
+// of comparisons; the sentences are made out of line. Thread-safety: free functions without state.
+#pragma once
+
+#include "pagejit/launch.h"
+#include "pagejit/status.h"
+
+namespace pagejit {
+
+struct LoadedKernel;
+
+// All fields but num_splits and the workspace. num_seqs must not be 0.
+Status check_decode_args(const DecodeArgs& args);
+
+// num_splits is the resolved number, at least 1.
+Status check_workspace(const LoadedKernel& kernel, const DecodeArgs& args, int num_splits);
+
+// Why a given (not chosen) num_splits cannot be used.
+Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_heads, int num_splits);
+
+}  // namespace pagejit

@@ -1,0 +1,84 @@
+// LoadedModule: one image in the driver. LoadedKernel: one kernel of it, ready on one device; what
+// a Kernel points to. Thread-safety: launching reads only constants and one flag; make_resident()
+// locks.
+//
+// A module is unloaded when no LoadedKernel uses it any more. A LoadedKernel that was launched
+// first synchronises every context it was made resident in; where that fails for another reason
+// than that the context is gone, the module stays loaded for good: leaking it is better than
+// pulling the code from under a running kernel.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "generator/config.h"
+#include "pagejit/engine.h"
+#include "runtime/driver/driver.h"
+#include "runtime/engine/device.h"
+#include "runtime/split_policy.h"
+
+namespace pagejit {
+
+class LoadedModule {
+ public:
+  // kDriverError where a call failed; *rejected tells that the driver refused the image itself.
+  static Result<std::shared_ptr<LoadedModule>> load(std::shared_ptr<const Driver> driver,
+                                                    const std::string& image,
+                                                    const std::string& symbol, bool* rejected);
+  ~LoadedModule();
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+
+  CUkernel kernel() const { return kernel_; }
+  // Never unload.
+  void abandon() { abandoned_.store(true, std::memory_order_relaxed); }
+
+ private:
+  explicit LoadedModule(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) {}
+  std::shared_ptr<const Driver> driver_;
+  CUlibrary library_ = nullptr;
+  CUkernel kernel_ = nullptr;
+  std::atomic<bool> abandoned_{false};
+};
+
+// What a kernel is and where it came from; the parts of a LoadedKernel that are known before it is
+// loaded.
+struct LoadedKernelParts {
+  std::shared_ptr<const Driver> driver;
+  std::shared_ptr<LoadedModule> module;
+  KernelConfig config;
+  KernelInfo info;
+};
+
+struct LoadedKernel {
+  // Sets the kernel up on the device of `where` and makes it resident there. *rejected as in
+  // LoadedModule::load.
+  static Result<std::shared_ptr<LoadedKernel>> create(LoadedKernelParts parts,
+                                                      const DeviceContext& where, bool* rejected);
+  ~LoadedKernel();
+
+  // Loads the code into `where` now, once per context, so that the first launch there may be
+  // captured.
+  Status make_resident(const DeviceContext& where, bool* rejected);
+
+  size_t workspace_bytes(int num_seqs, int num_kv_heads, int num_splits) const;
+
+  // Read by every launch.
+  const LoadedKernelParts parts;
+  const CUkernel kernel;
+  const CUdevice device;
+  SplitDevice split;
+  mutable std::atomic<bool> launched{false};
+
+ private:
+  LoadedKernel(LoadedKernelParts loaded_parts, CUdevice on_device);
+  Status set_up(const DeviceContext& where, bool* rejected);
+
+  std::mutex mutex_;
+  std::vector<DeviceContext> contexts_;  // where the code is resident
+};
+
+}  // namespace pagejit

@@ -1,0 +1,48 @@
+// KernelMetadata: what a cache entry says of its kernel, as the text blob that cache/ stores
+// without looking into it. Grammar: lines "name=value\n" in exactly the order of the fields below,
+// after the line "pagejit-kernel 1\n"; then "log=<bytes>\n<that many bytes>\nend\n". Decimal
+// numbers without sign, space or leading zero. Times in microseconds. Thread-safety: free functions
+// without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pagejit/status.h"
+
+namespace pagejit {
+
+struct KernelMetadata {
+  std::string spec;    // canonical_text of the KernelSpec
+  std::string target;  // Target::to_string
+  std::string symbol;  // the kernel's extern "C" name
+  std::string abi;     // parameter_abi() of the library that made the entry
+  uint32_t threads_per_cta = 0;
+  uint32_t dynamic_shared_bytes = 0;
+  uint32_t static_shared_bytes = 0;
+  uint32_t registers = 0;
+  uint32_t spill_store_bytes = 0;
+  uint32_t spill_load_bytes = 0;
+  uint32_t stack_bytes = 0;
+  uint64_t compile_us = 0;
+  std::string log;  // the compiler's log, shortened to kMaxMetadataLog
+
+  bool operator==(const KernelMetadata&) const = default;
+};
+
+// Enough for ptxas's report of one kernel; a log with hundreds of warnings is cut.
+constexpr size_t kMaxMetadataLog = 4096;
+
+// Line breaks in the first four fields are replaced by spaces; the log is shortened to
+// kMaxMetadataLog.
+std::string encode_metadata(const KernelMetadata& metadata);
+
+// kDataCorrupt says where the grammar is not met. Any byte string is legal input.
+Result<KernelMetadata> parse_metadata(std::string_view blob);
+
+// Names the layout of the launch parameters and the workspace that this library was built with; a
+// kernel of another layout must not be launched.
+const std::string& parameter_abi();
+
+}  // namespace pagejit

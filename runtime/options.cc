@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "pagejit/engine.h"
+
+namespace pagejit {
+namespace {
+
+constexpr int kMaxCompileThreads = 256;  // far above any use; catches a slip of the keyboard
+
+// Null where the variable is unset or empty: both mean the default.
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+Status malformed(const char* name, std::string_view value, std::string_view legal) {
+  return Status(StatusCode::kInvalidArgument, fmt::format("{}={}: must be {}", name, value, legal));
+}
+
+template <class Value, size_t kCount>
+Status read_choice(const char* name, const std::pair<std::string_view, Value> (&choices)[kCount],
+                   Value& field) {
+  const char* text = variable(name);
+  if (text == nullptr) return {};
+  std::string legal;
+  for (const auto& [word, value] : choices) {
+    if (word == text) {
+      field = value;
+      return {};
+    }
+    legal += fmt::format("{}{}", legal.empty() ? "" : ", ", word);
+  }
+  return malformed(name, text, "one of " + legal);
+}
+
+void read_text(const char* name, std::string& field) {
+  if (const char* text = variable(name)) field = text;
+}
+
+Status read_compile_threads(int& field) {
+  const char* name = "PAGEJIT_COMPILE_THREADS";
+  const char* value = variable(name);
+  if (value == nullptr) return {};
+  const std::string_view text = value;
+  int number = 0;
+  auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size() || number < 0 ||
+      number > kMaxCompileThreads) {
+    return malformed(name, text, fmt::format("a number in [0, {}]", kMaxCompileThreads));
+  }
+  field = number;
+  return {};
+}
+
+constexpr std::pair<std::string_view, bool> kSwitch[] = {{"0", false}, {"1", true}};
+constexpr std::pair<std::string_view, bool> kOnOff[] = {{"on", true}, {"off", false}};
+constexpr std::pair<std::string_view, HostBuild> kHostBuilds[] = {
+    {"plain", HostBuild::kPlain},
+    {"checked", HostBuild::kChecked},
+    {"asan", HostBuild::kAddressSanitizer}};
+constexpr std::pair<std::string_view, LogLevel> kLogLevels[] = {{"debug", LogLevel::kDebug},
+                                                                {"info", LogLevel::kInfo},
+                                                                {"warning", LogLevel::kWarning},
+                                                                {"error", LogLevel::kError},
+                                                                {"off", LogLevel::kOff}};
+
+Result<EngineOptions> read_environment() {
+  EngineOptions options;
+  read_text("PAGEJIT_DRIVER", options.driver);
+  read_text("PAGEJIT_EMULATOR", options.emulator_path);
+  read_text("PAGEJIT_NVRTC", options.nvrtc_path);
+  read_text("PAGEJIT_HOST_CXX", options.host_compiler);
+  read_text("PAGEJIT_CACHE_DIR", options.cache_dir);
+  Status status = read_choice("PAGEJIT_ALLOW_EMULATOR", kSwitch, options.allow_emulator);
+  if (status) status = read_choice("PAGEJIT_HOST_BUILD", kHostBuilds, options.host_build);
+  if (status) status = read_choice("PAGEJIT_CACHE", kOnOff, options.disk_cache);
+  if (status) status = read_choice("PAGEJIT_LOG", kLogLevels, options.log_level);
+  if (status) status = read_compile_threads(options.compile_threads);
+  if (!status) return status;
+  return options;
+}
+
+}  // namespace
+
+Result<EngineOptions> EngineOptions::from_environment() {
+  try {
+    return read_environment();
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::kInternal, "out of memory");
+  }
+}
+
+}  // namespace pagejit
