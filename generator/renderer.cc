@@ -67,7 +67,9 @@ class Inliner {
 
   void append_text(std::string_view text) { out_ += text; }
 
-  Status append_file(const std::string& name) { return include("", 0, name); }
+  Status append_device_functions(const Target& target) {
+    return include("", 0, std::string(target.is_host() ? kHostPrelude : kDevicePrelude));
+  }
 
   Status append(const std::string& path, std::string_view text) {
     out_ += line_directive(1, path);
@@ -137,11 +139,18 @@ Result<KernelSource> render(const KernelConfig& config, const TemplateSet& templ
   Result<std::string> expanded = expand_template(kEntryFile, entry->second, values_of(config));
   if (!expanded) return expanded.status();
   Inliner inliner(templates);
-  const std::string_view prelude = config.target.is_host() ? kHostPrelude : kDevicePrelude;
-  if (Status s = inliner.append_file(std::string(prelude)); !s) return s;
+  if (Status s = inliner.append_device_functions(config.target); !s) return s;
   inliner.append_text(std::string(kKernelTextMarker) + "\n" + banner(config) + "\n");
   if (Status s = inliner.append(std::string(kEntryFile), *expanded); !s) return s;
   return KernelSource{inliner.take(), kernel_name(config.spec), config.target, config};
+}
+
+Result<std::string> with_device_functions(const Target& target, std::string_view kernel_text,
+                                          const TemplateSet& templates) {
+  Inliner inliner(templates);
+  if (Status s = inliner.append_device_functions(target); !s) return s;
+  inliner.append_text(kernel_text);
+  return inliner.take();
 }
 
 }  // namespace pagejit

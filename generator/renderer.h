@@ -17,4 +17,9 @@ inline constexpr std::string_view kKernelTextMarker =
 Result<KernelSource> render(const KernelConfig& config,
                             const TemplateSet& templates = embedded_templates());
 
+// Any other kernel text behind the device functions of `target`, as in a rendered source: for tests
+// of those functions.
+Result<std::string> with_device_functions(const Target& target, std::string_view kernel_text,
+                                          const TemplateSet& templates = embedded_templates());
+
 }  // namespace pagejit
