@@ -144,7 +144,7 @@ Result<std::string> read_elf_build_id(const std::string& path) {
   if (!file.is_for_this_processor()) {
     return Status(StatusCode::kUnsupported, path + ": built for another processor");
   }
-  if (std::optional<std::string> id = file.build_id()) return *std::move(id);
+  if (std::optional<std::string> id = file.build_id()) return std::move(*id);
   return Status(StatusCode::kDataCorrupt,
                 path + ": has no GNU build-id, or is truncated before it");
 }

@@ -170,7 +170,7 @@ Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source) 
   CompiledImage compiled;
   Result<std::string> compiler_identity = identity();
   if (!compiler_identity) return compiler_identity.status();
-  compiled.compiler_identity = *std::move(compiler_identity);
+  compiled.compiler_identity = std::move(*compiler_identity);
   Result<std::string> program = find_program();
   if (!program) return program.status();
   Result<PrivateFolder> created =
@@ -205,7 +205,7 @@ Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source) 
   if (may_have_succeeded) {
     Result<std::string> image = read_file(folder + "/" + kImageName, kMaxImageBytes);
     if (image && !image->empty()) {
-      compiled.image = *std::move(image);
+      compiled.image = std::move(*image);
       compiled.report.warnings = warning_lines(compiled.log);
       return compiled;
     }

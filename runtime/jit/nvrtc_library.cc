@@ -254,7 +254,7 @@ Result<NvrtcFiles> NvrtcFinder::find_locked(bool may_load) {
     } else {
       Result<NvrtcFiles> files = inspect_nvrtc(candidate.path);
       if (files) {
-        chosen_ = std::make_unique<const NvrtcFiles>(*std::move(files));
+        chosen_ = std::make_unique<const NvrtcFiles>(std::move(*files));
         return *chosen_;
       }
       reason = files.status().message();
