@@ -127,6 +127,11 @@ IoStatus open_private_directory(FileSystem* file_system, int dir_fd, const std::
   return IoStatus();
 }
 
+bool is_unusable_directory(int error) {
+  return error == EPERM || error == EACCES || error == ENOTDIR || error == ELOOP ||
+         error == ENAMETOOLONG || error == ENOENT;
+}
+
 CacheDirectory::CacheDirectory(FileSystem* file_system, const DirectoryChoice& choice)
     : file_system_(file_system), path_(choice.path), required_parent_(choice.required_parent) {
   std::string current;

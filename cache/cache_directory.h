@@ -40,6 +40,10 @@ DirectoryChoice resolve_cache_directory(const std::string& explicit_path,
 IoStatus open_private_directory(FileSystem* file_system, int dir_fd, const std::string& name,
                                 const std::string& path, bool create, FileDescriptor* out);
 
+// Whether this errno says that the directory itself is of no use, and will not be unless somebody
+// changes it. ENOENT counts: it is what making a directory yields where none can be made.
+bool is_unusable_directory(int error);
+
 class CacheDirectory {
  public:
   // choice.path is not empty. A relative path is taken from the current directory now, once.

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "cache/atomic_file.h"
-
 namespace pagejit::cache {
 
 // Filled from the top: the key's S, then the folders, then the file's name.
@@ -24,42 +22,12 @@ struct DiskCache::Location {
 
 namespace {
 
-constexpr std::string_view kTagName = "CACHEDIR.TAG";
-// The signature is that of https://bford.info/cachedir/; it must be the file's first 43 bytes.
-constexpr std::string_view kTagText =
-    "Signature: 8a477f597d28d172789f06886806bc55\n"
-    "# This directory holds compiled kernels of pagejit. All of it can be made again; see\n"
-    "# https://bford.info/cachedir/\n";
-
-// The directory itself is of no use, and will not be unless somebody changes it. ENOENT: it cannot
-// even be made.
-bool is_unusable_directory(int error) {
-  return error == EPERM || error == EACCES || error == ENOTDIR || error == ELOOP ||
-         error == ENAMETOOLONG || error == ENOENT;
-}
-
-// Failures that the next publish would most likely meet again; not, for example, EMFILE or ESTALE.
-bool is_lasting(int error) {
-  return is_unusable_directory(error) || error == ENOSPC || error == EDQUOT || error == EROFS ||
-         error == EIO;
-}
-
-// The directory was removed or replaced under our feet (rm -rf, another NFS client): it can be
-// opened or made anew.
-bool is_replaced_directory(int error) { return error == ENOENT || error == ESTALE; }
-
 // Whether two looks at a name saw one file. Inode numbers are reused at once by some file systems,
 // so times count too.
 bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec &&
          a.st_ctim.tv_sec == b.st_ctim.tv_sec && a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
-}
-
-uint64_t sum(const std::map<int, uint64_t>& counts) {
-  uint64_t total = 0;
-  for (const auto& [error, num] : counts) total += num;
-  return total;
 }
 
 }  // namespace
@@ -70,7 +38,11 @@ uint64_t DiskCacheStats::corrupt_total() const {
   return total;
 }
 
-uint64_t DiskCacheStats::publish_failures_total() const { return sum(publish_failures); }
+uint64_t DiskCacheStats::publish_failures_total() const {
+  uint64_t total = 0;
+  for (const auto& [error, num] : publish_failures) total += num;
+  return total;
+}
 
 std::unique_ptr<DiskCache> DiskCache::open(DiskCacheOptions options) {
   if (!options.file_system) options.file_system = std::make_shared<PosixFileSystem>();
@@ -111,21 +83,17 @@ void DiskCache::warn(const Status& status) {
   }
 }
 
-IoStatus DiskCache::open_shard(bool create, Location* location) const {
-  if (IoStatus status = directory_->open_version(create, &location->version); !status.is_ok()) {
-    return status;
-  }
+IoStatus DiskCache::open_shard(bool create, const Digest& source, FileDescriptor* version,
+                               FileDescriptor* shard) const {
+  if (IoStatus status = directory_->open_version(create, version); !status.is_ok()) return status;
   FileDescriptor objects;
-  if (IoStatus status = directory_->open_folder(location->version, "objects", create, &objects);
+  if (IoStatus status = directory_->open_folder(*version, "objects", create, &objects);
       !status.is_ok()) {
     return status;
   }
-  const std::string shard_name = to_hex(as_bytes(location->source).substr(0, 1));
-  return directory_->open_folder(objects, shard_name, create, &location->shard);
+  const std::string shard_name = to_hex(as_bytes(source).substr(0, 1));
+  return directory_->open_folder(objects, shard_name, create, shard);
 }
-
-// --- look-up
-// ---------------------------------------------------------------------------------------------------------
 
 LookupResult DiskCache::miss(const IoStatus& status) {
   LookupResult result;
@@ -148,7 +116,8 @@ LookupResult DiskCache::lookup(const Key& key) {
   if (!directory_) return count(LookupResult());
   try {
     Location location{.source = key.source, .version = {}, .shard = {}, .name = key.file_name()};
-    const IoStatus status = open_shard(/*create=*/false, &location);
+    const IoStatus status =
+        open_shard(/*create=*/false, location.source, &location.version, &location.shard);
     return count(status.is_ok() ? read_entry(location, &key) : miss(status));
   } catch (const std::exception& e) {  // std::bad_alloc
     return count(miss(IoStatus::failure(ENOMEM, e.what())));
@@ -166,7 +135,9 @@ LookupResult DiskCache::lookup_any_compiler(const Digest& source) {
 
 LookupResult DiskCache::lookup_newest(const Digest& source) {
   Location location{.source = source, .version = {}, .shard = {}, .name = {}};
-  if (const IoStatus status = open_shard(/*create=*/false, &location); !status.is_ok()) {
+  if (const IoStatus status =
+          open_shard(/*create=*/false, location.source, &location.version, &location.shard);
+      !status.is_ok()) {
     return miss(status);
   }
   std::vector<std::string> names;
@@ -251,9 +222,6 @@ LookupResult DiskCache::read_entry(const Location& location, const Key* key) {
   return result;
 }
 
-// --- quarantine
-// ------------------------------------------------------------------------------------------------------
-
 LookupResult DiskCache::set_aside(const Location& location, const struct stat* seen,
                                   Corruption corruption, Status status) {
   const bool gone = quarantine(location, seen);
@@ -299,96 +267,13 @@ void DiskCache::reject(const Key& key) {
   try {
     Location location{.source = key.source, .version = {}, .shard = {}, .name = key.file_name()};
     const bool gone =
-        open_shard(/*create=*/false, &location).is_ok() && quarantine(location, nullptr);
+        open_shard(/*create=*/false, location.source, &location.version, &location.shard).is_ok() &&
+        quarantine(location, nullptr);
     const std::lock_guard lock(mutex_);
     ++stats_.rejected;
     if (!gone) ++stats_.quarantine_failures;
   } catch (const std::exception&) {  // std::bad_alloc; the next publish replaces the entry
   }
-}
-
-// --- publishing
-// ------------------------------------------------------------------------------------------------------
-
-Status DiskCache::publish(const Entry& entry) {
-  try {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!directory_) {
-        ++stats_.publish_skips;
-        return memory_only_reason_;
-      }
-      if (backoff_.count() > 0 && options_.clock() < publish_again_at_) {
-        ++stats_.publish_skips;
-        return Status(StatusCode::kCacheError, "publishing pauses after: " + backoff_reason_);
-      }
-    }
-    const Result<std::string> bytes = encode_entry(entry);
-    if (!bytes.is_ok()) return bytes.status();
-
-    static constexpr int kMaxAttempts =
-        3;  // a directory that vanishes three times in a row is not coming back
-    IoStatus status = write_entry(entry.key, *bytes);
-    for (int attempt = 1; attempt < kMaxAttempts && is_replaced_directory(status.error());
-         ++attempt) {
-      status = write_entry(entry.key, *bytes);
-    }
-    return finish_publish(status);
-  } catch (const std::exception& e) {  // std::bad_alloc
-    return finish_publish(IoStatus::failure(ENOMEM, e.what()));
-  }
-}
-
-Status DiskCache::finish_publish(const IoStatus& status) {
-  static constexpr std::chrono::seconds kFirstBackoff{1};
-  static constexpr std::chrono::seconds kLongestBackoff{64};
-  if (!status.is_ok()) {
-    if (is_lasting(status.error())) warn(status.to_status().with_context("kernels are not stored"));
-    const auto now = options_.clock();
-    const std::lock_guard lock(mutex_);
-    ++stats_.publish_failures[status.error()];
-    // Threads that fail together double the pause once, not once each.
-    if (is_lasting(status.error()) && (backoff_.count() == 0 || now >= publish_again_at_)) {
-      backoff_ = std::min(std::max(kFirstBackoff, 2 * backoff_), kLongestBackoff);
-      publish_again_at_ = now + backoff_;
-      backoff_reason_ = status.message();
-    }
-    return status.to_status();
-  }
-  const std::lock_guard lock(mutex_);
-  ++stats_.published;
-  backoff_ = std::chrono::seconds(0);
-  return Status::ok();
-}
-
-IoStatus DiskCache::write_entry(const Key& key, const std::string& bytes) {
-  Location location{.source = key.source, .version = {}, .shard = {}, .name = key.file_name()};
-  if (IoStatus status = open_shard(/*create=*/true, &location); !status.is_ok()) return status;
-  FileDescriptor tmp;
-  if (IoStatus status = directory_->open_folder(location.version, "tmp", /*create=*/true, &tmp);
-      !status.is_ok()) {
-    return status;
-  }
-  AtomicFile file(file_system_.get(), tmp.get());
-  if (IoStatus status = file.create(); !status.is_ok()) return status;
-  if (IoStatus status = file.write(bytes); !status.is_ok()) return status;
-  if (IoStatus status = file.commit(location.shard.get(), location.name); !status.is_ok()) {
-    return status;
-  }
-  write_tag(location.version, tmp);
-  return IoStatus();
-}
-
-// In v1 and not above it: the directory itself is the user's choice and may hold things worth a
-// backup. A tag that cannot be written is tried again by the next publish.
-void DiskCache::write_tag(const FileDescriptor& version, const FileDescriptor& tmp) {
-  const std::string name(kTagName);
-  struct stat info;
-  if (file_system_->stat_at(version.get(), name.c_str(), &info) != -ENOENT) return;
-  AtomicFile file(file_system_.get(), tmp.get());
-  if (!file.create().is_ok() || !file.write(kTagText).is_ok()) return;
-  const IoStatus ignored = file.commit(version.get(), name);
-  static_cast<void>(ignored);
 }
 
 bool DiskCache::is_private() {

@@ -105,13 +105,14 @@ class DiskCache {
   DiskCacheStats stats() const;
 
  private:
-  struct Location;  // an entry's file by its open folders
+  struct Location;  // of an entry that is looked up
 
   explicit DiskCache(DiskCacheOptions options);
 
   void become_memory_only(Status reason);
   void warn(const Status& status);
-  IoStatus open_shard(bool create, Location* location) const;
+  IoStatus open_shard(bool create, const Digest& source, FileDescriptor* version,
+                      FileDescriptor* shard) const;
   LookupResult lookup_newest(const Digest& source);
   LookupResult read_entry(const Location& location, const Key* key);
   LookupResult set_aside(const Location& location, const struct stat* seen, Corruption corruption,
