@@ -57,8 +57,8 @@ class NvrtcCompilerStubTest : public ::testing::Test {
 };
 
 TEST_F(NvrtcCompilerStubTest, NoCacheOnlyWhereItExistsAndNeverInTheKey) {
-  auto older = compiler(Stubs::nvrtc_12_4(), "12.4");
-  auto newer = compiler(Stubs::nvrtc_12_9(), "12.9");
+  auto older = compiler(Stubs::nvrtc_12_7(), "12.7");
+  auto newer = compiler(Stubs::nvrtc_12_11(), "12.11");
   EXPECT_EQ(older->options(kSm90a), newer->options(kSm90a));
   Result<CompiledImage> from_older = older->compile(source_of("text", kSm90a));
   Result<CompiledImage> from_newer = newer->compile(source_of("text", kSm90a));
@@ -71,15 +71,15 @@ TEST_F(NvrtcCompilerStubTest, NoCacheOnlyWhereItExistsAndNeverInTheKey) {
 }
 
 TEST_F(NvrtcCompilerStubTest, ImageNamesItsCompiler) {
-  auto nvrtc = compiler(Stubs::nvrtc_12_9(), "12.9");
+  auto nvrtc = compiler(Stubs::nvrtc_12_11(), "12.11");
   Result<std::string> identity = nvrtc->identity();
   ASSERT_TRUE(identity) << identity.status().to_string();
-  EXPECT_THAT(*identity, StartsWith("nvrtc 12.9 build-id "));
+  EXPECT_THAT(*identity, StartsWith("nvrtc 12.11 build-id "));
   EXPECT_EQ(nvrtc->compile(source_of("text", kSm80))->compiler_identity, *identity);
 }
 
 TEST_F(NvrtcCompilerStubTest, ErrorsAreSorted) {
-  auto nvrtc = compiler(Stubs::nvrtc_12_9(), "12.9");
+  auto nvrtc = compiler(Stubs::nvrtc_12_11(), "12.11");
   const auto error = [&](const std::string& text, Target target) {
     Result<CompiledImage> image = nvrtc->compile(source_of(text, target));
     EXPECT_FALSE(image);
@@ -90,7 +90,7 @@ TEST_F(NvrtcCompilerStubTest, ErrorsAreSorted) {
   // Out of memory and missing builtins are not the source's fault.
   EXPECT_EQ(error("FAIL 1", kSm80).code(), StatusCode::kCompilerUnavailable);
   EXPECT_THAT(error("FAIL 7", kSm80).message(),
-              HasSubstr("NVRTC 12.9: NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"));
+              HasSubstr("NVRTC 12.11: NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"));
   EXPECT_EQ(error("", kSm80).code(), StatusCode::kCompilerUnavailable);
   EXPECT_EQ(error("x", Target::host()).code(), StatusCode::kUnsupported);
   EXPECT_EQ(error("x", {TargetKind::kCuda, 75, TargetVariant::kPlain}).code(),

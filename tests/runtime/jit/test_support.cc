@@ -64,8 +64,8 @@ Environment environment_of(std::map<std::string, std::string> variables) {
 }
 
 std::string Stubs::nvrtc_12_3() { return STUB_12_3; }
-std::string Stubs::nvrtc_12_4() { return STUB_12_4; }
-std::string Stubs::nvrtc_12_9() { return STUB_12_9; }
+std::string Stubs::nvrtc_12_7() { return STUB_12_7; }
+std::string Stubs::nvrtc_12_11() { return STUB_12_11; }
 std::string Stubs::nvrtc_incomplete() { return STUB_INCOMPLETE; }
 std::string Stubs::nvrtc_with_soname() { return STUB_WITH_SONAME; }
 std::string Stubs::builtins() { return STUB_BUILTINS; }

@@ -43,8 +43,8 @@ Environment environment_of(std::map<std::string, std::string> variables);
 // The stand-ins that the build made.
 struct Stubs {
   static std::string nvrtc_12_3();
-  static std::string nvrtc_12_4();
-  static std::string nvrtc_12_9();
+  static std::string nvrtc_12_7();
+  static std::string nvrtc_12_11();
   static std::string nvrtc_incomplete();   // 12.6
   static std::string nvrtc_with_soname();  // 12.5, SONAME libnvrtc.so.12
   static std::string builtins();
