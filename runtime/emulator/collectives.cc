@@ -1,0 +1,125 @@
+// What the lanes of a warp do together: each lane leaves its arguments, the last to come computes
+// for all.
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "runtime/emulator/device_functions.h"
+#include "runtime/emulator/machine.h"
+#include "runtime/emulator/site.h"
+#include "runtime/emulator/text.h"
+
+namespace pagejit_emulator {
+namespace {
+
+constexpr uint32_t kAllLanes = 0xffffffffu;
+
+std::vector<int> lanes_of(uint32_t mask) {
+  std::vector<int> lanes;
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    if (mask >> lane & 1) lanes.push_back(lane);
+  }
+  return lanes;
+}
+
+bool same_line(Loc a, Loc b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
+
+[[noreturn]] void fail_diverged(const Warp& warp, int lane, Operation operation, Loc loc) {
+  machine().fail(CUDA_ERROR_LAUNCH_FAILED,
+                 text("warp %d diverged: lane %d is in %s at %s, lanes %s wait in %s at %s",
+                      warp.idx, lane, operation_name(operation), line_text(loc).c_str(),
+                      ranges_text(lanes_of(warp.arrived)).c_str(), operation_name(warp.operation),
+                      line_text(warp.loc).c_str()));
+}
+
+struct ShuffleArgs {
+  unsigned long long value;
+  int lane;  // source lane, or the mask
+  unsigned long long result;
+};
+
+}  // namespace
+
+bool arrive(Operation operation, int detail, void* args, Loc loc) {
+  Machine& m = machine();
+  m.poll();
+  Thread& thread = m.current();
+  Warp& warp = *thread.warp;
+  if (warp.exited != 0) {
+    m.fail(CUDA_ERROR_LAUNCH_FAILED,
+           text("%s at %s, but lanes %s of the warp have exited", operation_name(operation),
+                line_text(loc).c_str(), ranges_text(lanes_of(warp.exited)).c_str()));
+  }
+  if (warp.arrived == 0) {
+    warp.operation = operation;
+    warp.detail = detail;
+    warp.loc = loc;
+  } else if (warp.operation != operation || warp.detail != detail || !same_line(warp.loc, loc)) {
+    fail_diverged(warp, thread.lane(), operation, loc);
+  }
+  warp.args[thread.lane()] = args;
+  warp.arrived |= 1u << thread.lane();
+  if (warp.arrived == kAllLanes) return true;
+  m.wait(operation, detail & 0xff, loc);
+  return false;
+}
+
+void release_warp() {
+  Machine& m = machine();
+  Thread& self = m.current();
+  Warp& warp = *self.warp;
+  warp.arrived = 0;
+  const int first = warp.idx * kWarpSize;
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    Thread* thread = warp.cta->threads[static_cast<size_t>(first + lane)].get();
+    if (thread != &self) m.ready(thread);
+  }
+}
+
+unsigned shuffle_xor(unsigned value, int lane_mask, Loc loc) {
+  ShuffleArgs args = {value, lane_mask, 0};
+  if (lane_mask < 0 || lane_mask >= kWarpSize) {
+    machine().fail(CUDA_ERROR_LAUNCH_FAILED, text("shuffle_xor with lane mask %d at %s: must be in "
+                                                  "[0, 31]",
+                                                  lane_mask, line_text(loc).c_str()));
+  }
+  if (arrive(Operation::kShuffleXor, 0, &args, loc)) {
+    Warp& warp = *machine().current().warp;
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      auto* mine = static_cast<ShuffleArgs*>(warp.args[lane]);
+      mine->result = static_cast<ShuffleArgs*>(warp.args[lane ^ mine->lane])->value;
+    }
+    release_warp();
+  }
+  return static_cast<unsigned>(args.result);
+}
+
+unsigned long long shuffle(unsigned long long value, int src_lane, Loc loc) {
+  // shfl.sync.idx takes the lane modulo 32.
+  ShuffleArgs args = {value, src_lane & (kWarpSize - 1), 0};
+  if (arrive(Operation::kShuffle, 0, &args, loc)) {
+    Warp& warp = *machine().current().warp;
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+      auto* mine = static_cast<ShuffleArgs*>(warp.args[lane]);
+      mine->result = static_cast<ShuffleArgs*>(warp.args[mine->lane])->value;
+    }
+    release_warp();
+  }
+  return args.result;
+}
+
+bool any(bool p, Loc loc) {
+  bool value = p;
+  if (arrive(Operation::kAny, 0, &value, loc)) {
+    Warp& warp = *machine().current().warp;
+    bool result = false;
+    for (void* lane : warp.args) result |= *static_cast<bool*>(lane);
+    for (void* lane : warp.args) *static_cast<bool*>(lane) = result;
+    release_warp();
+  }
+  return value;
+}
+
+}  // namespace pagejit_emulator
