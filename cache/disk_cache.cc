@@ -169,14 +169,16 @@ LookupResult DiskCache::lookup_newest(const Digest& source) {
 }
 
 LookupResult DiskCache::read_entry(const Location& location, const Key* key) {
+  const auto corrupt = [&](const struct stat* seen, Corruption kind, const std::string& what) {
+    return set_aside(location, seen, kind,
+                     Status(StatusCode::kDataCorrupt, location.name + ": " + what));
+  };
   // O_NONBLOCK: the name might be a FIFO, which would block the open for ever.
   FileDescriptor file;
   const int open_error = open_file(file_system_.get(), location.shard.get(), location.name,
                                    O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &file);
   if (open_error == ELOOP || open_error == ENXIO) {
-    return set_aside(location, nullptr, Corruption::kNotPrivateFile,
-                     Status(StatusCode::kDataCorrupt,
-                            location.name + " is a symbolic link or a socket, not a file"));
+    return corrupt(nullptr, Corruption::kNotPrivateFile, "is a symbolic link or a socket");
   }
   if (open_error != 0) return miss(IoStatus::failure(open_error, "open " + location.name));
 
@@ -184,37 +186,27 @@ LookupResult DiskCache::read_entry(const Location& location, const Key* key) {
   if (const int result = file_system_->stat_fd(file.get(), &info); result < 0) {
     return miss(IoStatus::failure(-result, "stat " + location.name));
   }
-  if (!S_ISREG(info.st_mode) || info.st_uid != file_system_->effective_user() ||
-      (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return set_aside(
-        location, &info, Corruption::kNotPrivateFile,
-        Status(StatusCode::kDataCorrupt, location.name + " is not a regular file of user " +
-                                             std::to_string(file_system_->effective_user()) +
-                                             " that only that user can write"));
+  const uid_t user = file_system_->effective_user();
+  if (!S_ISREG(info.st_mode) || info.st_uid != user || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return corrupt(
+        &info, Corruption::kNotPrivateFile,
+        "is not a regular file that only user " + std::to_string(user) + " owns and can write");
   }
 
+  static constexpr const char* kTooLarge = "is larger than any entry";
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (size > kMaxEntryBytes) return corrupt(&info, Corruption::kLength, kTooLarge);
   std::string bytes;
-  const size_t size_hint = info.st_size > 0 ? static_cast<size_t>(info.st_size) : 0;
-  const int read_error =
-      read_all(file_system_.get(), file.get(), size_hint, kMaxEntryBytes, &bytes);
-  if (read_error == EFBIG) {
-    return set_aside(location, &info, Corruption::kLength,
-                     Status(StatusCode::kDataCorrupt, location.name + " has more than the " +
-                                                          std::to_string(kMaxEntryBytes) +
-                                                          " bytes an entry can have"));
-  }
+  const int read_error = read_all(file_system_.get(), file.get(), size, kMaxEntryBytes, &bytes);
+  if (read_error == EFBIG) return corrupt(&info, Corruption::kLength, kTooLarge);  // it has grown
   if (read_error != 0) return miss(IoStatus::failure(read_error, "read " + location.name));
 
-  Corruption corruption{};
+  Corruption kind{};
   Result<Entry> entry =
-      key != nullptr ? decode_entry(bytes, *key, &corruption) : decode_entry(bytes, &corruption);
-  if (!entry.is_ok()) {
-    return set_aside(location, &info, corruption, entry.status().with_context(location.name));
-  }
+      key != nullptr ? decode_entry(bytes, *key, &kind) : decode_entry(bytes, &kind);
+  if (!entry.is_ok()) return corrupt(&info, kind, entry.status().message());
   if (entry->key.file_name() != location.name) {
-    return set_aside(location, &info, Corruption::kWrongKey,
-                     Status(StatusCode::kDataCorrupt,
-                            location.name + " holds the entry " + entry->key.file_name()));
+    return corrupt(&info, Corruption::kWrongKey, "holds the entry " + entry->key.file_name());
   }
   LookupResult result;
   result.outcome = LookupOutcome::kHit;

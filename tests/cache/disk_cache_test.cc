@@ -149,7 +149,7 @@ TEST_F(DiskCacheTest, AppendedGarbageIsCorrupt) {
   expect_corrupt_then_healed(entry_, Corruption::kTrailingBytes);
 }
 
-TEST_F(DiskCacheTest, AFileLargerThanAnyEntryIsCorruptAndNotReadWhole) {
+TEST_F(DiskCacheTest, AFileLargerThanAnyEntryIsCorruptAndNotRead) {
   publish(entry_);
   ASSERT_EQ(::truncate(path_of(entry_).c_str(), static_cast<off_t>(kMaxEntryBytes) * 1024), 0);
   expect_corrupt_then_healed(entry_, Corruption::kLength);
