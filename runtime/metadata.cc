@@ -65,6 +65,7 @@ class Reader {
         return fail(std::string("a number for ") + name);
       }
     } else {
+      if (text.find('\r') != std::string_view::npos) return fail("no carriage return");
       value = text;
     }
     rest_.remove_prefix(end + 1);

@@ -9,78 +9,114 @@ namespace {
 
 // Fixed costs, from published latency floors of decode kernels on Hopper; only their ratio to the
 // streaming time matters.
-constexpr double kCtaStartNs = 1500;  // kernel start, block table, first K
-constexpr double kMergeFixedNs =
-    1500;  // partials written, fence, counter, first partials read back
+constexpr double kCtaStartNs = 1500;     // kernel start, block table, first K
+constexpr double kMergeFixedNs = 1500;   // partials written, fence, counter, first partials read
 constexpr double kMergeBytesPerNs = 64;  // what one merging CTA reads from L2
 
-// More rounds of CTAs than this are no better balanced than the last of them.
+// More rounds of CTAs than this are hardly better balanced than the last of them.
 constexpr int kMaxRounds = 4;
+// Tokens beyond this change no choice; with it all numbers here fit in 31 bits.
+constexpr int64_t kMaxTokens = int64_t{1} << 30;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Splits that really get work when `tiles` tiles are dealt to `num_splits` splits evenly.
-int64_t used_splits(int64_t tiles, int64_t num_splits) {
-  return ceil_div(tiles, ceil_div(tiles, num_splits));
+// floor(a / b) for 0 <= a < 2^31 and 0 < b < 2^31, by the floating-point unit: 64-bit integer
+// division is several times slower on many processors, and this runs at each launch. Exact: the
+// quotient is at least 1/a away from the next integer, relatively, and a double has 53 bits.
+inline int divide(int a, int b) { return static_cast<int>(static_cast<double>(a) / b); }
+inline int divide_up(int a, int b) {
+  const int quotient = divide(a, b);
+  return quotient + (quotient * b != a);
 }
+
+// The estimate for one device and one launch shape, with what does not depend on the number of
+// splits computed once.
+class Model {
+ public:
+  Model(const SplitDevice& device, int num_units, int64_t max_seq_len)
+      : num_units_(num_units),
+        slots_(device.slots()),
+        tiles_(static_cast<int>(
+            std::max<int64_t>(1, ceil_div(std::min(max_seq_len, kMaxTokens), device.tile_tokens)))),
+        tile_bytes_(static_cast<double>(device.tile_tokens) * device.token_bytes),
+        ns_per_byte_(1 / (device.sm_bytes_per_ns * device.num_sms)),
+        cta_ns_per_byte_(1 / device.cta_bytes_per_ns),
+        later_round_ns_(kCtaStartNs / device.ctas_per_sm) {
+    const int heads = std::min(device.group_size, pagejit_shared::kMergeUnitHeads);
+    const double row_bytes = device.head_size * 4.0 + sizeof(pagejit_shared::PartialStats);
+    merge_ns_per_split_ = heads * row_bytes / kMergeBytesPerNs;
+    // Partials are written and read once more, by all CTAs together.
+    partial_ns_per_cta_ = 2.0 * device.group_size * row_bytes * ns_per_byte_;
+  }
+
+  // The splits that get tiles when all tiles are dealt evenly to at most `most` splits.
+  int used_splits(int most) const { return divide_up(tiles_, divide_up(tiles_, most)); }
+
+  double nanoseconds(int num_splits) const {
+    const int tiles_per_split = divide_up(tiles_, num_splits);
+    const int num_ctas = num_units_ * num_splits;
+    const int full_rounds = divide(num_ctas, slots_);
+    const int rest = num_ctas - full_rounds * slots_;
+    // CTAs run in rounds of `slots`; in a round each gets its share of the bandwidth, up to what it
+    // can have in flight.
+    const double cta_bytes = tiles_per_split * tile_bytes_;
+    double total = kCtaStartNs + full_rounds * round_ns(cta_bytes, slots_);
+    if (rest > 0) total += round_ns(cta_bytes, rest);
+    // Later rounds start while other CTAs of the SM still stream.
+    total += (full_rounds + (rest > 0) - 1) * later_round_ns_;
+    if (num_splits > 1) {
+      total += kMergeFixedNs + num_splits * merge_ns_per_split_ + num_ctas * partial_ns_per_cta_;
+    }
+    return total;
+  }
+
+ private:
+  double round_ns(double cta_bytes, int num_ctas) const {
+    return cta_bytes * std::max(cta_ns_per_byte_, num_ctas * ns_per_byte_);
+  }
+
+  int num_units_;
+  int slots_;
+  int tiles_;
+  double tile_bytes_;
+  double ns_per_byte_;      // of the whole GPU
+  double cta_ns_per_byte_;  // of a CTA alone
+  double later_round_ns_;
+  double merge_ns_per_split_;
+  double partial_ns_per_cta_;
+};
 
 }  // namespace
 
-double estimate_decode_ns(const SplitDevice& device, int64_t num_units, int64_t max_seq_len,
+double estimate_decode_ns(const SplitDevice& device, int num_units, int64_t max_seq_len,
                           int num_splits) {
-  const int64_t tiles = std::max<int64_t>(1, ceil_div(max_seq_len, device.tile_tokens));
-  const int64_t tiles_per_split = ceil_div(tiles, num_splits);
-  const int64_t num_ctas = num_units * ceil_div(tiles, tiles_per_split);
-  const int64_t slots = device.slots();
-  const double bandwidth = device.sm_bytes_per_ns * device.num_sms;
-  const double cta_bytes =
-      static_cast<double>(tiles_per_split * device.tile_tokens) * device.token_bytes;
-
-  // CTAs run in rounds of `slots`; in a round each gets its share of the bandwidth, up to what it
-  // can have in flight.
-  auto round_ns = [&](int64_t ctas) {
-    return cta_bytes / std::min(device.cta_bytes_per_ns, bandwidth / static_cast<double>(ctas));
-  };
-  const int64_t full_rounds = num_ctas / slots;
-  const int64_t rest = num_ctas % slots;
-  double total = static_cast<double>(full_rounds) * round_ns(slots) + (rest ? round_ns(rest) : 0);
-  // Later rounds start while other CTAs of the SM still stream.
-  const int64_t rounds = full_rounds + (rest ? 1 : 0);
-  total += kCtaStartNs * (1 + static_cast<double>(rounds - 1) / device.ctas_per_sm);
-  if (num_splits > 1) {
-    const int heads = std::min(device.group_size, pagejit_shared::kMergeUnitHeads);
-    const double partial_bytes =
-        heads * (device.head_size * 4.0 + sizeof(pagejit_shared::PartialStats));
-    total += kMergeFixedNs + num_splits * partial_bytes / kMergeBytesPerNs;
-    // Written and read once more by all CTAs together.
-    total += 2.0 * static_cast<double>(num_ctas) * device.group_size * device.head_size * 4.0 /
-             bandwidth;
-  }
-  return total;
+  return Model(device, num_units, max_seq_len).nanoseconds(num_splits);
 }
 
 int choose_splits(const SplitDevice& device, int64_t num_units, int64_t max_seq_len) {
-  const int64_t slots = device.slots();
-  const int64_t merge_units = num_units * pagejit_shared::merge_units(device.group_size);
-  if (num_units <= 0 || merge_units > pagejit_shared::kMergeCounterCapacity) return 1;
   // Nothing to gain where even one CTA per unit makes several full rounds.
-  if (num_units >= kMaxRounds * slots) return 1;
-  const int64_t limit =
-      std::min<int64_t>(kMaxSplits, ceil_div(max_seq_len, device.min_split_tokens()));
-  if (limit <= 1) return 1;
-
-  const int64_t tiles = ceil_div(max_seq_len, device.tile_tokens);
-  int64_t best = 1;
-  double best_ns = estimate_decode_ns(device, num_units, max_seq_len, 1);
-  // Within one round fewer CTAs never beat the fullest, so only the fullest of each round is a
-  // candidate; and of the first round also those that put 1, 2, ... CTAs on each SM, since a merge
-  // of fewer partials is cheaper.
-  auto consider = [&](int64_t ctas) {
-    const int64_t most = std::min(limit, ctas / num_units);
-    if (most <= 1) return;
-    const int64_t splits = used_splits(tiles, most);
-    if (splits == best) return;
-    const double ns = estimate_decode_ns(device, num_units, max_seq_len, static_cast<int>(splits));
+  if (num_units <= 0 || num_units >= max_partials(device) ||
+      num_units * pagejit_shared::merge_units(device.group_size) >
+          pagejit_shared::kMergeCounterCapacity ||
+      max_seq_len <= device.min_split_tokens()) {
+    return 1;
+  }
+  const int units = static_cast<int>(num_units);
+  const int limit = static_cast<int>(std::min<int64_t>(
+      kMaxSplits, ceil_div(std::min(max_seq_len, kMaxTokens), device.min_split_tokens())));
+  const Model model(device, units, max_seq_len);
+  int best = 1;
+  int last_tried = 1;
+  double best_ns = model.nanoseconds(1);
+  // Within one round fewer CTAs seldom beat the fullest, so of each round only the fullest is a
+  // candidate; and of the first round also those that leave SMs or slots free, since a merge of
+  // fewer partials is cheaper. `ctas` grows from call to call.
+  auto consider = [&](int ctas) {
+    const int most = std::min(limit, divide(ctas, units));
+    if (most <= last_tried) return;
+    last_tried = most;
+    const int splits = model.used_splits(most);
+    const double ns = model.nanoseconds(splits);
     if (ns < best_ns) {
       best = splits;
       best_ns = ns;
@@ -88,10 +124,9 @@ int choose_splits(const SplitDevice& device, int64_t num_units, int64_t max_seq_
   };
   consider(device.num_sms / 4);
   consider(device.num_sms / 2);
-  for (int per_sm = 1; per_sm < device.ctas_per_sm; ++per_sm)
-    consider(int64_t{device.num_sms} * per_sm);
-  for (int round = 1; round <= kMaxRounds; ++round) consider(slots * round);
-  return static_cast<int>(best);
+  for (int per_sm = 1; per_sm < device.ctas_per_sm; ++per_sm) consider(device.num_sms * per_sm);
+  for (int round = 1; round <= kMaxRounds; ++round) consider(device.slots() * round);
+  return best;
 }
 
 int64_t max_partials(const SplitDevice& device) { return int64_t{kMaxRounds} * device.slots(); }

@@ -38,7 +38,7 @@ struct SplitDevice {
 };
 
 // Estimated duration in ns of a launch with `num_splits` splits; exposed for tests and `explain`.
-double estimate_decode_ns(const SplitDevice& device, int64_t num_units, int64_t max_seq_len,
+double estimate_decode_ns(const SplitDevice& device, int num_units, int64_t max_seq_len,
                           int num_splits);
 
 // The number of splits that minimises estimate_decode_ns. num_units = num_seqs * num_kv_heads >= 0.

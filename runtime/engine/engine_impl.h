@@ -24,7 +24,7 @@ struct PreparedKernel {
   KernelInfo info;
 };
 
-struct Engine::Impl {
+struct [[gnu::visibility("hidden")]] Engine::Impl {
   Impl(EngineOptions engine_options, EngineDependencies engine_dependencies);
 
   Result<PreparedKernel> prepare(const KernelSpec& spec, int device);

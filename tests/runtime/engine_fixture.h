@@ -1,0 +1,195 @@
+// What the engine's tests share: a compiler that only counts, and an engine on the stub driver with
+// its own cache directory. Not thread-safe but for FakeCompiler.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/driver/driver.h"
+#include "runtime/engine/dependencies.h"
+#include "tests/runtime/stub_driver/stub_driver.h"
+
+namespace pagejit {
+
+// Makes images out of nothing. What it does is set before the engine runs; the counter is for any
+// thread.
+class FakeCompiler final : public Compiler {
+ public:
+  std::vector<std::string> options(const Target&) const override { return {"-fake"}; }
+  Result<std::string> identity() override {
+    if (!available) return Status(StatusCode::kCompilerUnavailable, "there is no compiler");
+    return identity_text;
+  }
+  Status check_target(const Target& target) override {
+    ++target_checks;
+    if (!available) return Status(StatusCode::kCompilerUnavailable, "there is no compiler");
+    if (unknown_targets.count(target.to_string()) == 0) return {};
+    return Status(StatusCode::kUnsupported, target.to_string() + ": unknown to the fake compiler");
+  }
+  Result<CompiledImage> compile(const KernelSource& source) override {
+    ++compiles;
+    if (delay.count() > 0) std::this_thread::sleep_for(delay);
+    if (!failure) return failure;
+    CompiledImage image;
+    image.image = image_prefix + " image of " + source.kernel_name;
+    image.log = "fake log";
+    image.report.registers = 96;
+    image.report.static_shared_bytes = 16;
+    image.compile_ms = 12.5;
+    image.compiler_identity = identity_text;
+    return image;
+  }
+
+  bool available = true;
+  std::string identity_text = "fake 1.0";
+  std::string image_prefix = "good";
+  std::set<std::string> unknown_targets;
+  std::chrono::milliseconds delay{0};
+  Status failure;
+  std::atomic<int> compiles{0};
+  std::atomic<int> target_checks{0};
+};
+
+inline Result<KernelConfig> fake_plan(const KernelSpec& spec, const Target& target) {
+  KernelConfig config{};
+  config.spec = spec;
+  config.target = target;
+  config.decode.head_size = spec.head_size;
+  config.decode.group_size = spec.group_size;
+  config.decode.block_size = spec.block_size;
+  config.decode.token_groups = 4;
+  config.decode.head_warps = 1;
+  config.decode.group_tokens = 16;
+  config.decode.num_stages = 3;
+  config.decode.shared_bytes = 64 * 1024;
+  config.decode.debug = spec.debug;
+  return config;
+}
+
+inline Result<KernelSource> fake_render(const KernelConfig& config) {
+  return KernelSource{.text = "source of " + canonical_text(config.spec),
+                      .kernel_name = "fake_kernel",
+                      .target = config.target,
+                      .config = config};
+}
+
+// A directory that is removed with its content.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "pagejit-test-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class EngineTest : public ::testing::Test {
+ protected:
+  EngineTest() {
+    // The same library that the engine opens: its state is one for the process.
+    Result<std::shared_ptr<const Driver>> driver = Driver::open(PAGEJIT_STUB_DRIVER);
+    if (!driver) std::abort();
+    auto find = reinterpret_cast<pagejit_stub::Script* (*)()>(
+        driver.value()->symbol("pagejit_stub_script"));
+    script = find();
+    script->reset();
+  }
+  ~EngineTest() override { script->reset(); }
+
+  EngineOptions options() {
+    EngineOptions result;
+    result.driver = PAGEJIT_STUB_DRIVER;
+    result.cache_dir = directory.path() + "/cache";
+    result.log_level = LogLevel::kDebug;
+    result.log_callback = [this](LogLevel level, std::string_view line) {
+      std::lock_guard lock(log_mutex);
+      log.emplace_back(level, line);
+    };
+    return result;
+  }
+
+  EngineDependencies dependencies() {
+    EngineDependencies result;
+    result.plan = fake_plan;
+    result.render = fake_render;
+    result.open_driver = open_driver;
+    result.nvrtc = nvrtc;
+    result.host = host;
+    result.max_resident_kernels = max_resident_kernels;
+    return result;
+  }
+
+  std::shared_ptr<Engine> make_engine() { return make_engine(options()); }
+  std::shared_ptr<Engine> make_engine(EngineOptions with) {
+    Result<std::shared_ptr<Engine>> engine = create_engine(std::move(with), dependencies());
+    EXPECT_TRUE(engine) << engine.status().to_string();
+    return engine ? *engine : nullptr;
+  }
+
+  Kernel prepare(Engine& engine, const KernelSpec& spec = {}, int device = 0) {
+    Result<Kernel> kernel = engine.prepare(spec, device);
+    EXPECT_TRUE(kernel) << kernel.status().to_string();
+    return kernel ? *kernel : Kernel();
+  }
+
+  bool logged(LogLevel level, const std::string& part) {
+    std::lock_guard lock(log_mutex);
+    for (const auto& [at, line] : log) {
+      if (at == level && line.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  // Legal arguments for a launch; the addresses are never used.
+  static DecodeArgs legal_args() {
+    DecodeArgs args;
+    args.q = reinterpret_cast<const void*>(0x1000);
+    args.q_stride_seq = 1024;
+    args.q_stride_head = 128;
+    args.k_cache = reinterpret_cast<const void*>(0x2000);
+    args.v_cache = reinterpret_cast<const void*>(0x3000);
+    args.k_strides = args.v_strides = {16 * 8 * 128, 8 * 128, 128};
+    args.num_blocks = 100;
+    args.block_table = reinterpret_cast<const int32_t*>(0x4000);
+    args.block_table_stride = 64;
+    args.max_blocks_per_seq = 64;
+    args.seq_lens = reinterpret_cast<const int32_t*>(0x5000);
+    args.out = reinterpret_cast<void*>(0x6000);
+    args.out_stride_seq = 1024;
+    args.out_stride_head = 128;
+    args.num_seqs = 2;
+    args.num_kv_heads = 8;
+    args.scale = 0.0883883476f;
+    args.num_splits = 1;
+    return args;
+  }
+
+  TemporaryDirectory directory;
+  pagejit_stub::Script* script = nullptr;
+  std::shared_ptr<FakeCompiler> nvrtc = std::make_shared<FakeCompiler>();
+  std::shared_ptr<FakeCompiler> host = std::make_shared<FakeCompiler>();
+  size_t max_resident_kernels = 1024;
+  std::mutex log_mutex;
+  std::vector<std::pair<LogLevel, std::string>> log;
+};
+
+}  // namespace pagejit

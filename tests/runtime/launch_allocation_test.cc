@@ -1,0 +1,111 @@
+// launch() neither allocates nor locks: this program counts every operator new and every pthread
+// mutex lock.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "tests/runtime/engine_fixture.h"
+
+namespace {
+
+thread_local bool counting = false;
+thread_local int allocations = 0;
+thread_local int locks = 0;
+
+void* allocate(size_t size) {
+  if (counting) ++allocations;
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return allocate(size); }
+void* operator new[](size_t size) { return allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  using Lock = int (*)(pthread_mutex_t*);
+  static const Lock real = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  if (counting) ++locks;
+  return real(mutex);
+}
+
+namespace pagejit {
+namespace {
+
+class LaunchAllocationTest : public EngineTest {
+ protected:
+  // What `work` allocates and locks.
+  template <class Work>
+  static std::pair<int, int> count(Work&& work) {
+    allocations = locks = 0;
+    counting = true;
+    work();
+    counting = false;
+    return {allocations, locks};
+  }
+};
+
+TEST_F(LaunchAllocationTest, TheCountersCount) {
+  std::mutex mutex;
+  const auto counted = count([&] {
+    std::lock_guard lock(mutex);
+    std::string text(1000, 'x');
+    asm volatile("" : : "r"(text.data()) : "memory");
+  });
+  EXPECT_EQ(counted, std::make_pair(1, 1));
+}
+
+TEST_F(LaunchAllocationTest, SuccessfulLaunchesNeitherAllocateNorLock) {
+  auto engine = make_engine();
+  const Kernel kernel = prepare(*engine, {.group_size = 4});
+  DecodeArgs args = legal_args();
+  args.max_blocks_per_seq = 4096;
+  args.block_table_stride = 4096;
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = kernel.max_workspace_bytes();
+  bool ok = true;
+  const auto counted = count([&] {
+    for (int i = 0; i < 100; ++i) {
+      args.num_splits = i % 2;  // chosen by the library, and given
+      args.num_seqs = 1 + i;
+      ok = ok && kernel.launch(args, nullptr);
+    }
+  });
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(counted, std::make_pair(0, 0));
+  EXPECT_EQ(script->calls("cuLaunchKernelEx"), 100u);
+}
+
+// For people: the host's share of a launch. No limit is asserted, machines differ.
+TEST_F(LaunchAllocationTest, ReportsTheTimeOfALaunch) {
+  auto engine = make_engine();
+  const Kernel kernel = prepare(*engine, {.group_size = 4});
+  DecodeArgs args = legal_args();
+  args.max_blocks_per_seq = 4096;
+  args.block_table_stride = 4096;
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = kernel.max_workspace_bytes();
+  constexpr int kLaunches = 200000;
+  for (int num_splits : {1, 0}) {
+    args.num_splits = num_splits;
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) ASSERT_TRUE(kernel.launch(args, nullptr));
+    const std::chrono::duration<double, std::nano> elapsed =
+        std::chrono::steady_clock::now() - start;
+    RecordProperty(num_splits == 0 ? "ns_chosen_splits" : "ns_given_splits",
+                   std::to_string(elapsed.count() / kLaunches));
+    std::cout << "num_splits " << num_splits << ": " << elapsed.count() / kLaunches
+              << " ns per launch, the stub driver included\n";
+  }
+}
+
+}  // namespace
+}  // namespace pagejit

@@ -1,0 +1,320 @@
+// What launch() passes to the driver, what it refuses and with which words, and the workspace's
+// functions.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "runtime/split_policy.h"
+#include "tests/runtime/engine_fixture.h"
+
+namespace pagejit {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr KernelSpec kSpec{.group_size = 4};
+constexpr KernelSpec kDebugSpec{.group_size = 4, .debug = true};
+
+class LaunchTest : public EngineTest {
+ protected:
+  LaunchTest() : engine(make_engine()), kernel(prepare(*engine, kSpec)) {}
+
+  void expect_refused(StatusCode code, const DecodeArgs& args, const std::string& part) {
+    const Status status = kernel.launch(args, nullptr);
+    EXPECT_EQ(status.code(), code) << part;
+    EXPECT_THAT(status.message(), HasSubstr(part));
+    EXPECT_EQ(script->calls("cuLaunchKernelEx"), 0u) << part;
+  }
+
+  // Changes one field of legal arguments.
+  void expect_invalid(const std::function<void(DecodeArgs&)>& change, const std::string& part) {
+    DecodeArgs args = legal_args();
+    change(args);
+    expect_refused(StatusCode::kInvalidArgument, args, part);
+  }
+
+  std::shared_ptr<Engine> engine;
+  Kernel kernel;
+};
+
+TEST_F(LaunchTest, OneLaunchIsOneCallOfTheDriver) {
+  const uint64_t before = script->total_calls();
+  ASSERT_TRUE(kernel.launch(legal_args(), nullptr));
+  EXPECT_EQ(script->calls("cuLaunchKernelEx"), 1u);
+  EXPECT_EQ(script->total_calls(), before + 1);
+}
+
+TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
+  DecodeArgs args = legal_args();
+  args.num_splits = 3;
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = 1 << 30;
+  args.lse = reinterpret_cast<float*>(0x7000);
+  const auto stream = reinterpret_cast<Stream>(0x1234);
+  ASSERT_TRUE(kernel.launch(args, stream));
+
+  const pagejit_stub::LaunchRecord record = script->last_launch();
+  EXPECT_EQ(record.config.gridDimX, 3u);
+  EXPECT_EQ(record.config.gridDimY, 8u);
+  EXPECT_EQ(record.config.gridDimZ, 2u);
+  EXPECT_EQ(record.config.blockDimX, 128u);
+  EXPECT_EQ(record.config.blockDimY, 1u);
+  EXPECT_EQ(record.config.sharedMemBytes, 64u * 1024);
+  EXPECT_EQ(record.config.hStream, stream);
+  EXPECT_EQ(record.config.numAttrs, 0u);
+
+  const pagejit_shared::DecodeParams& params = record.params;
+  EXPECT_EQ(params.q, args.q);
+  EXPECT_EQ(params.k_cache, args.k_cache);
+  EXPECT_EQ(params.v_cache, args.v_cache);
+  EXPECT_EQ(params.out, args.out);
+  EXPECT_EQ(params.lse, args.lse);
+  EXPECT_EQ(params.block_table, args.block_table);
+  EXPECT_EQ(params.seq_lens, args.seq_lens);
+  EXPECT_EQ(params.workspace, args.workspace);
+  EXPECT_EQ(params.q_stride_seq, args.q_stride_seq);
+  EXPECT_EQ(params.q_stride_head, args.q_stride_head);
+  EXPECT_EQ(params.k_stride_block, args.k_strides.block);
+  EXPECT_EQ(params.k_stride_token, args.k_strides.token);
+  EXPECT_EQ(params.k_stride_head, args.k_strides.head);
+  EXPECT_EQ(params.v_stride_block, args.v_strides.block);
+  EXPECT_EQ(params.v_stride_token, args.v_strides.token);
+  EXPECT_EQ(params.v_stride_head, args.v_strides.head);
+  EXPECT_EQ(params.out_stride_seq, args.out_stride_seq);
+  EXPECT_EQ(params.out_stride_head, args.out_stride_head);
+  EXPECT_EQ(params.block_table_stride, args.block_table_stride);
+  EXPECT_EQ(params.num_blocks, args.num_blocks);
+  EXPECT_EQ(params.max_blocks_per_seq, args.max_blocks_per_seq);
+  EXPECT_EQ(params.num_kv_heads, args.num_kv_heads);
+  EXPECT_EQ(params.num_splits, 3);
+  EXPECT_EQ(params.min_split_tokens, 64) << "asked for by the caller: down to one tile";
+  EXPECT_FLOAT_EQ(params.scale_log2, args.scale * 1.44269504f);
+}
+
+TEST_F(LaunchTest, NoSequencesLaunchNothingAndCheckNothing) {
+  EXPECT_TRUE(kernel.launch(DecodeArgs{}, nullptr));
+  EXPECT_EQ(script->calls("cuLaunchKernelEx"), 0u);
+}
+
+TEST_F(LaunchTest, EmptyHandleSaysSo) {
+  const Kernel empty;
+  EXPECT_FALSE(static_cast<bool>(empty));
+  EXPECT_THAT(empty.launch(legal_args(), nullptr).message(), HasSubstr("Engine::prepare()"));
+  EXPECT_EQ(empty.workspace_bytes(1, 1, 100000, 4), 0u);
+  EXPECT_EQ(empty.choose_num_splits(1, 1, 100000), 1);
+  EXPECT_EQ(empty.max_workspace_bytes(), 0u);
+  EXPECT_EQ(empty.info().key, "");
+  EXPECT_EQ(empty.spec(), KernelSpec{});
+  EXPECT_FALSE(empty.workspace_init(nullptr, 0, nullptr));
+  EXPECT_FALSE(empty.read_debug_report(nullptr, nullptr));
+}
+
+TEST_F(LaunchTest, NullPointersAreNamed) {
+  expect_invalid([](DecodeArgs& a) { a.q = nullptr; }, "q is null");
+  expect_invalid([](DecodeArgs& a) { a.k_cache = nullptr; }, "k_cache is null");
+  expect_invalid([](DecodeArgs& a) { a.v_cache = nullptr; }, "v_cache is null");
+  expect_invalid([](DecodeArgs& a) { a.out = nullptr; }, "out is null");
+  expect_invalid([](DecodeArgs& a) { a.block_table = nullptr; }, "block_table is null");
+  expect_invalid([](DecodeArgs& a) { a.seq_lens = nullptr; }, "seq_lens is null");
+}
+
+TEST_F(LaunchTest, MisalignedPointersAreNamed) {
+  auto at = [](uintptr_t address) { return reinterpret_cast<void*>(address); };
+  expect_invalid([&](DecodeArgs& a) { a.q = at(0x1008); }, "q is 0x1008: must be aligned to 16");
+  expect_invalid([&](DecodeArgs& a) { a.k_cache = at(0x1002); }, "k_cache is 0x1002");
+  expect_invalid([&](DecodeArgs& a) { a.v_cache = at(0x1001); }, "v_cache is 0x1001");
+  expect_invalid([&](DecodeArgs& a) { a.out = at(0x1004); }, "out is 0x1004");
+  expect_invalid([&](DecodeArgs& a) { a.block_table = static_cast<int32_t*>(at(0x1002)); },
+                 "block_table is 0x1002: must be aligned to 4");
+  expect_invalid([&](DecodeArgs& a) { a.seq_lens = static_cast<int32_t*>(at(0x1001)); },
+                 "seq_lens is 0x1001");
+  expect_invalid([&](DecodeArgs& a) { a.lse = static_cast<float*>(at(0x1002)); }, "lse is 0x1002");
+}
+
+TEST_F(LaunchTest, StridesMustBeMultiplesOfEight) {
+  expect_invalid([](DecodeArgs& a) { a.q_stride_seq = 1023; }, "q_stride_seq 1023");
+  expect_invalid([](DecodeArgs& a) { a.q_stride_head = 4; }, "q_stride_head 4");
+  expect_invalid([](DecodeArgs& a) { a.k_strides.block = 1; }, "k_strides.block 1");
+  expect_invalid([](DecodeArgs& a) { a.k_strides.token = 2; }, "k_strides.token 2");
+  expect_invalid([](DecodeArgs& a) { a.k_strides.head = 7; }, "k_strides.head 7");
+  expect_invalid([](DecodeArgs& a) { a.v_strides.block = 9; }, "v_strides.block 9");
+  expect_invalid([](DecodeArgs& a) { a.v_strides.token = 12; }, "v_strides.token 12");
+  expect_invalid([](DecodeArgs& a) { a.v_strides.head = -1; }, "v_strides.head -1");
+  expect_invalid([](DecodeArgs& a) { a.out_stride_seq = 20; }, "out_stride_seq 20");
+  expect_invalid([](DecodeArgs& a) { a.out_stride_head = 130; },
+                 "out_stride_head 130: must be a multiple of 8 elements");
+}
+
+TEST_F(LaunchTest, CountsAndScaleAreChecked) {
+  expect_invalid([](DecodeArgs& a) { a.num_seqs = -1; }, "num_seqs -1: must be in [0, 65535]");
+  expect_invalid([](DecodeArgs& a) { a.num_seqs = 65536; }, "num_seqs 65536");
+  expect_invalid([](DecodeArgs& a) { a.num_kv_heads = 0; }, "num_kv_heads 0: must be in [1,");
+  expect_invalid([](DecodeArgs& a) { a.num_kv_heads = 65536; }, "num_kv_heads 65536");
+  expect_invalid([](DecodeArgs& a) { a.max_blocks_per_seq = -1; }, "max_blocks_per_seq -1");
+  expect_invalid([](DecodeArgs& a) { a.block_table_stride = 63; },
+                 "block_table_stride 63: must be at least max_blocks_per_seq (64)");
+  expect_invalid([](DecodeArgs& a) { a.scale = std::nanf(""); }, "scale nan: must be finite");
+  expect_invalid([](DecodeArgs& a) { a.scale = std::numeric_limits<float>::infinity(); },
+                 "scale inf");
+  expect_invalid([](DecodeArgs& a) { a.max_seq_len = -5; }, "max_seq_len -5");
+  expect_invalid([](DecodeArgs& a) { a.num_blocks = -1; }, "num_blocks -1");
+  expect_invalid([](DecodeArgs& a) { a.num_splits = -1; }, "num_splits -1: must be in [0, 512]");
+  expect_invalid([](DecodeArgs& a) { a.num_splits = 513; }, "num_splits 513");
+  expect_invalid(
+      [](DecodeArgs& a) {
+        a.num_splits = 2;
+        a.num_seqs = 65535;
+      },
+      "which are 524280 merge units");
+}
+
+TEST_F(LaunchTest, WrongWorkspacesAreRefusedWithTheBytesNeeded) {
+  DecodeArgs args = legal_args();
+  args.num_splits = 4;
+  const size_t needed = kernel.workspace_bytes(2, 8, 1024, 4);
+  const std::string sentence = "needs " + std::to_string(needed) + " bytes";
+  expect_refused(StatusCode::kWorkspace, args, "workspace is null");
+  expect_refused(StatusCode::kWorkspace, args, sentence);
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = needed - 1;
+  expect_refused(StatusCode::kWorkspace, args, "too small");
+  args.workspace = reinterpret_cast<void*>(0x100080);
+  args.workspace_bytes = needed;
+  expect_refused(StatusCode::kWorkspace, args, "must be aligned to 256 bytes");
+  args.workspace = reinterpret_cast<void*>(0x100100);
+  EXPECT_TRUE(kernel.launch(args, nullptr));
+}
+
+TEST_F(LaunchTest, OneSplitNeedsNoWorkspaceUnlessItIsADebugKernel) {
+  EXPECT_EQ(kernel.workspace_bytes(2, 8, 1024, 1), 0u);
+  EXPECT_TRUE(kernel.launch(legal_args(), nullptr));
+  const Kernel debug = prepare(*engine, kDebugSpec);
+  EXPECT_EQ(debug.workspace_bytes(2, 8, 1024, 1), size_t{pagejit_shared::kPartialsOffset});
+  EXPECT_EQ(debug.launch(legal_args(), nullptr).code(), StatusCode::kWorkspace);
+}
+
+TEST_F(LaunchTest, ChosenSplitsAreThoseThatAreLaunched) {
+  std::vector<std::byte> space(kernel.max_workspace_bytes() + 256);
+  DecodeArgs args = legal_args();
+  args.num_splits = 0;
+  args.num_seqs = 1;
+  args.max_blocks_per_seq = 2048;
+  args.block_table_stride = 2048;
+  args.workspace =
+      reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(space.data()) + 255) & ~uintptr_t{255});
+  args.workspace_bytes = kernel.max_workspace_bytes();
+  for (int max_seq_len : {0, 100, 1000, 10000, 32768, 1000000}) {
+    args.max_seq_len = max_seq_len;
+    const int64_t bound = max_seq_len == 0 ? 32768 : std::min(max_seq_len, 32768);
+    ASSERT_TRUE(kernel.launch(args, nullptr));
+    EXPECT_EQ(script->last_launch().params.num_splits, kernel.choose_num_splits(1, 8, bound));
+    EXPECT_EQ(script->last_launch().params.min_split_tokens, kMinSplitTokens);
+  }
+}
+
+TEST_F(LaunchTest, MaxWorkspaceIsEnoughForEveryChoice) {
+  for (int num_seqs : {1, 2, 3, 5, 8, 13, 33, 64, 132, 500, 4000}) {
+    for (int num_kv_heads : {1, 2, 8, 32}) {
+      for (int64_t tokens : {1, 500, 5000, 50000, 500000}) {
+        EXPECT_LE(kernel.workspace_bytes(num_seqs, num_kv_heads, tokens),
+                  kernel.max_workspace_bytes());
+      }
+    }
+  }
+}
+
+TEST_F(LaunchTest, EveryLaunchFailureSurfaces) {
+  script->fail("cuLaunchKernelEx", CUDA_ERROR_INVALID_VALUE);
+  const Status status = kernel.launch(legal_args(), nullptr);
+  EXPECT_EQ(status.code(), StatusCode::kDriverError);
+  EXPECT_THAT(status.message(), HasSubstr("cuLaunchKernelEx failed: CUDA_ERROR_INVALID_VALUE (1)"));
+}
+
+TEST_F(LaunchTest, FailureInAnotherDevicesContextSaysSo) {
+  const pagejit_stub::Device devices[] = {{}, {}};
+  script->set_devices(devices, 2);
+  auto driver = *Driver::open(PAGEJIT_STUB_DRIVER);
+  driver->cuCtxPushCurrent(script->make_context(1));
+  script->fail("cuLaunchKernelEx", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_THAT(kernel.launch(legal_args(), nullptr).message(),
+              HasSubstr("prepared for device 0, but the current context belongs to device 1"));
+  CUcontext popped = nullptr;
+  driver->cuCtxPopCurrent(&popped);
+}
+
+class WorkspaceTest : public LaunchTest {
+ protected:
+  WorkspaceTest() : words((pagejit_shared::kPartialsOffset + 256) / 4 + 64, 0xCDCDCDCD) {
+    start = reinterpret_cast<unsigned*>((reinterpret_cast<uintptr_t>(words.data()) + 255) &
+                                        ~uintptr_t{255});
+    header = reinterpret_cast<pagejit_shared::WorkspaceHeader*>(start);
+  }
+  std::vector<unsigned> words;
+  unsigned* start;
+  pagejit_shared::WorkspaceHeader* header;
+};
+
+TEST_F(WorkspaceTest, InitZeroesHeaderAndCountersAndWritesTheMagicWord) {
+  constexpr size_t kBytes = pagejit_shared::kPartialsOffset;
+  ASSERT_TRUE(kernel.workspace_init(start, kBytes, nullptr));
+  EXPECT_EQ(start[0], pagejit_shared::kWorkspaceMagic);
+  for (size_t i = 1; i < kBytes / 4; ++i) ASSERT_EQ(start[i], 0u) << i;
+  EXPECT_EQ(start[kBytes / 4], 0xCDCDCDCD) << "nothing beyond is touched";
+}
+
+TEST_F(WorkspaceTest, InitRefusesWhatIsNoWorkspace) {
+  constexpr size_t kBytes = pagejit_shared::kPartialsOffset;
+  EXPECT_THAT(kernel.workspace_init(nullptr, kBytes, nullptr).message(), HasSubstr("null"));
+  EXPECT_THAT(kernel.workspace_init(start + 1, kBytes, nullptr).message(), HasSubstr("aligned"));
+  EXPECT_THAT(kernel.workspace_init(start, kBytes - 1, nullptr).message(), HasSubstr("too small"));
+  script->fail("cuMemsetD32Async", CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_THAT(kernel.workspace_init(start, kBytes, nullptr).message(),
+              HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+TEST_F(WorkspaceTest, ReportIsReadOnceAndCleared) {
+  ASSERT_TRUE(kernel.workspace_init(start, pagejit_shared::kPartialsOffset, nullptr));
+  EXPECT_TRUE(kernel.read_debug_report(start, nullptr));
+  header->debug_code = pagejit_shared::kDebugBadBlockId;
+  header->debug_seq_idx = 3;
+  header->debug_position = 7;
+  header->debug_value = 12345678901;
+  const Status status = kernel.read_debug_report(start, nullptr);
+  EXPECT_EQ(status.code(), StatusCode::kDeviceCheckFailed);
+  EXPECT_EQ(status.message(),
+            "sequence 3: block_table entry 7 is 12345678901, must be in [0, num_blocks)");
+  EXPECT_TRUE(kernel.read_debug_report(start, nullptr)) << "cleared";
+  EXPECT_EQ(header->magic, pagejit_shared::kWorkspaceMagic);
+}
+
+TEST_F(WorkspaceTest, EveryReportHasItsSentence) {
+  const std::pair<int, const char*> reports[] = {
+      {pagejit_shared::kDebugBadSeqLen, "seq_len is -4"},
+      {pagejit_shared::kDebugBadWorkspace, "call workspace_init"},
+      {pagejit_shared::kDebugBadCounter, "the counter of merge unit 7 is -4"},
+      {99, "unknown report 99"}};
+  for (auto [code, part] : reports) {
+    ASSERT_TRUE(kernel.workspace_init(start, pagejit_shared::kPartialsOffset, nullptr));
+    header->debug_code = code;
+    header->debug_position = 7;
+    header->debug_value = -4;
+    EXPECT_THAT(kernel.read_debug_report(start, nullptr).message(), HasSubstr(part));
+  }
+}
+
+TEST_F(WorkspaceTest, ReportOfAnUninitialisedWorkspaceIsAWorkspaceError) {
+  std::fill(words.begin(), words.end(), 0u);
+  EXPECT_EQ(kernel.read_debug_report(start, nullptr).code(), StatusCode::kWorkspace);
+  for (const char* function : {"cuMemcpyDtoHAsync", "cuStreamSynchronize"}) {
+    script->fail(function, CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_THAT(kernel.read_debug_report(start, nullptr).message(),
+                AllOf(HasSubstr(function), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS (700)")));
+    script->fail(function, CUDA_SUCCESS, 0);
+  }
+}
+
+}  // namespace
+}  // namespace pagejit

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pagejit/engine.h"
+
+namespace pagejit {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kVariables[] = {"PAGEJIT_DRIVER",          "PAGEJIT_ALLOW_EMULATOR",
+                                      "PAGEJIT_EMULATOR",        "PAGEJIT_NVRTC",
+                                      "PAGEJIT_HOST_CXX",        "PAGEJIT_HOST_BUILD",
+                                      "PAGEJIT_CACHE_DIR",       "PAGEJIT_CACHE",
+                                      "PAGEJIT_COMPILE_THREADS", "PAGEJIT_LOG"};
+
+class OptionsTest : public ::testing::Test {
+ protected:
+  OptionsTest() { clear(); }
+  ~OptionsTest() override { clear(); }
+  static void clear() {
+    for (const char* name : kVariables) unsetenv(name);
+  }
+};
+
+TEST_F(OptionsTest, EmptyEnvironmentYieldsTheDefaults) {
+  Result<EngineOptions> options = EngineOptions::from_environment();
+  ASSERT_TRUE(options) << options.status().to_string();
+  const EngineOptions defaults;
+  EXPECT_EQ(options->driver, defaults.driver);
+  EXPECT_EQ(options->allow_emulator, defaults.allow_emulator);
+  EXPECT_EQ(options->host_build, defaults.host_build);
+  EXPECT_EQ(options->disk_cache, defaults.disk_cache);
+  EXPECT_EQ(options->compile_threads, defaults.compile_threads);
+  EXPECT_EQ(options->log_level, defaults.log_level);
+}
+
+TEST_F(OptionsTest, EveryVariableReachesItsField) {
+  const std::pair<const char*, const char*> values[] = {
+      {"PAGEJIT_DRIVER", "emulator"},   {"PAGEJIT_ALLOW_EMULATOR", "1"},
+      {"PAGEJIT_EMULATOR", "/e.so"},    {"PAGEJIT_NVRTC", "/nvrtc"},
+      {"PAGEJIT_HOST_CXX", "clang++"},  {"PAGEJIT_HOST_BUILD", "checked"},
+      {"PAGEJIT_CACHE_DIR", "/cache"},  {"PAGEJIT_CACHE", "off"},
+      {"PAGEJIT_COMPILE_THREADS", "7"}, {"PAGEJIT_LOG", "debug"}};
+  for (auto [name, value] : values) setenv(name, value, 1);
+  Result<EngineOptions> options = EngineOptions::from_environment();
+  ASSERT_TRUE(options) << options.status().to_string();
+  EXPECT_EQ(options->driver, "emulator");
+  EXPECT_TRUE(options->allow_emulator);
+  EXPECT_EQ(options->emulator_path, "/e.so");
+  EXPECT_EQ(options->nvrtc_path, "/nvrtc");
+  EXPECT_EQ(options->host_compiler, "clang++");
+  EXPECT_EQ(options->host_build, HostBuild::kChecked);
+  EXPECT_EQ(options->cache_dir, "/cache");
+  EXPECT_FALSE(options->disk_cache);
+  EXPECT_EQ(options->compile_threads, 7);
+  EXPECT_EQ(options->log_level, LogLevel::kDebug);
+}
+
+TEST_F(OptionsTest, EveryMalformedValueIsNamedWithWhatIsLegal) {
+  const struct {
+    const char* name;
+    const char* value;
+    const char* legal;
+  } cases[] = {{"PAGEJIT_ALLOW_EMULATOR", "yes", "0, 1"},
+               {"PAGEJIT_HOST_BUILD", "debug", "plain, checked, asan"},
+               {"PAGEJIT_CACHE", "1", "on, off"},
+               {"PAGEJIT_LOG", "verbose", "debug, info, warning, error, off"},
+               {"PAGEJIT_COMPILE_THREADS", "-1", "[0, 256]"},
+               {"PAGEJIT_COMPILE_THREADS", "257", "[0, 256]"},
+               {"PAGEJIT_COMPILE_THREADS", "4 ", "[0, 256]"},
+               {"PAGEJIT_COMPILE_THREADS", "four", "[0, 256]"},
+               {"PAGEJIT_COMPILE_THREADS", "99999999999999999999", "[0, 256]"}};
+  for (const auto& c : cases) {
+    clear();
+    setenv(c.name, c.value, 1);
+    Result<EngineOptions> options = EngineOptions::from_environment();
+    ASSERT_FALSE(options) << c.name << "=" << c.value;
+    EXPECT_EQ(options.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(options.status().message(),
+                AllOf(HasSubstr(std::string(c.name) + "=" + c.value), HasSubstr(c.legal)));
+  }
+}
+
+TEST_F(OptionsTest, AnEmptyVariableCountsAsUnset) {
+  for (const char* name : kVariables) setenv(name, "", 1);
+  EXPECT_TRUE(EngineOptions::from_environment());
+}
+
+}  // namespace
+}  // namespace pagejit
