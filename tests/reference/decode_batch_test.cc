@@ -226,6 +226,33 @@ TEST(DecodeBatchTest, AWriteOutsideOfTheResultIsFound) {
   }
 }
 
+TEST(DecodeBatchTest, ShortenedSequencesKeepTheirFirstTokens) {
+  const DecodeBatch batch = make(small_options());
+  const Result<DecodeBatch> shorter = shorten(batch, {5, 0, 4, 0});
+  ASSERT_TRUE(shorter.is_ok());
+  const size_t num_rows = static_cast<size_t>(batch.num_seqs) * batch.num_heads;
+  std::vector<double> out(num_rows * 16);
+  std::vector<double> lse(num_rows);
+  paged_attention(batch.options.spec, shorter->host_args(), out.data(), lse.data());
+  std::vector<float> q(16);
+  for (int seq = 0; seq < batch.num_seqs; ++seq) {
+    const int head = 4;  // of the second KV head
+    for (int i = 0; i < 16; ++i) {
+      q[i] = decode_half(batch.options.spec.q_dtype, batch.q[batch.q_index(seq, head) + i]);
+    }
+    const int64_t length = shorter->seq_lens[seq];
+    std::vector<double> want(16);
+    double want_lse = 0;
+    dense_attention({q.data(), shorter->dense_k[seq].data() + length * 16,
+                     shorter->dense_v[seq].data() + length * 16, length, 16, batch.scale},
+                    want.data(), &want_lse);
+    const size_t row = static_cast<size_t>(seq) * batch.num_heads + head;
+    for (int i = 0; i < 16; ++i) EXPECT_NEAR(out[row * 16 + i], want[i], 1e-12);
+  }
+  EXPECT_EQ(shorten(batch, {7, 0, 0, 0}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(shorten(batch, {1}).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(DecodeBatchTest, RefusesWhatCannotBe) {
   BatchOptions options = small_options();
   options.seq_lens = {-1};

@@ -348,6 +348,35 @@ Result<DecodeBatch> make_decode_batch(const BatchOptions& options) {
   return builder.take();
 }
 
+Result<DecodeBatch> shorten(const DecodeBatch& batch, const std::vector<int>& seq_lens) {
+  if (seq_lens.size() != batch.seq_lens.size()) {
+    return Status(StatusCode::kInvalidArgument, std::to_string(seq_lens.size()) + " lengths for " +
+                                                    std::to_string(batch.num_seqs) + " sequences");
+  }
+  DecodeBatch shorter = batch;
+  for (size_t seq = 0; seq < seq_lens.size(); ++seq) {
+    const int64_t from_length = batch.seq_lens[seq];
+    const int64_t to_length = seq_lens[seq];
+    if (to_length < 0 || to_length > from_length) {
+      return Status(StatusCode::kInvalidArgument, "seq_len " + std::to_string(to_length) +
+                                                      ": must be in [0, " +
+                                                      std::to_string(from_length) + "]");
+    }
+    const int64_t head_size = batch.options.spec.head_size;
+    const auto cut = [&](const std::vector<float>& from, std::vector<float>& to) {
+      to.clear();
+      for (int64_t head = 0; head < batch.options.num_kv_heads; ++head) {
+        const float* begin = from.data() + head * from_length * head_size;
+        to.insert(to.end(), begin, begin + to_length * head_size);
+      }
+    };
+    cut(batch.dense_k[seq], shorter.dense_k[seq]);
+    cut(batch.dense_v[seq], shorter.dense_v[seq]);
+    shorter.seq_lens[seq] = static_cast<int32_t>(to_length);
+  }
+  return shorter;
+}
+
 Status check_untouched(const DecodeBatch& batch, const std::vector<uint16_t>& out,
                        const std::vector<float>& lse, bool with_lse) {
   std::vector<bool> is_result(out.size(), false);

@@ -123,6 +123,11 @@ struct DecodeBatch {
 // kInvalidArgument for an invalid spec, a negative length, or more blocks than a table row holds.
 Result<DecodeBatch> make_decode_batch(const BatchOptions& options);
 
+// The same batch with shorter sequences: their first seq_lens[i] tokens. The caches stay as they
+// are, so what was a token beyond the new length is not NaN. kInvalidArgument where a length is
+// negative or longer than before.
+Result<DecodeBatch> shorten(const DecodeBatch& batch, const std::vector<int>& seq_lens);
+
 // Whether everything around the results still is what make_decode_batch() put there. `out` and
 // `lse` are the buffers after the launch. Where lse was not wanted it must be untouched as a whole.
 Status check_untouched(const DecodeBatch& batch, const std::vector<uint16_t>& out,

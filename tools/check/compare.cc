@@ -1,0 +1,237 @@
+#include "tools/check/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <utility>
+
+#include "tools/reference/half.h"
+
+namespace pagejit {
+namespace {
+
+// The rule: twice the naive error.
+constexpr double kYardsticks = 2;
+// Below so many elements of a sequence's result the naive errors are a chance sample, whose maximum
+// may fall well below what the same roundings do to the kernel; there the limit is at least the
+// a-priori bound of these roundings.
+constexpr int64_t kSampleElements = 512;
+
+constexpr double kFloatRoundoff = 0x1p-24;
+
+// Error bound of lse = ln2 * (m + log2(sum)), m and the exponents in base 2, all in float32:
+// - the score, its product with scale * log2(e), that factor itself, the sum m + log2, the product
+// with ln 2 and that constant
+//   are each rounded once, and the exponents' differences once more: 8 roundings of the size of the
+//   greatest score;
+// - q.k over head_size products and the sum over n tokens: the probabilistic bound 4 * sqrt(count)
+// roundings (Higham and Mary,
+//   A new approach to probabilistic rounding error analysis, 2019, with lambda = 4), of the size of
+//   sum |q_i k_i| and of the sum. The tensor core truncates, 2 roundings for each 16 products,
+//   which is less for head_size <= 256;
+// - ex2.approx and lg2.approx: 2^-22 each (PTX ISA).
+double lse_tolerance(const HeadMagnitudes& magnitudes, double lse, int64_t num_tokens,
+                     int head_size, bool exact_scores) {
+  if (num_tokens == 0) return 0;
+  const double size = std::max(1.0, std::abs(lse)) + std::log(static_cast<double>(num_tokens));
+  double roundings = 8 * size + 4 * std::sqrt(static_cast<double>(num_tokens));
+  if (!exact_scores) {
+    roundings += 4 * std::sqrt(static_cast<double>(head_size)) * magnitudes.max_abs_score;
+  }
+  return roundings * kFloatRoundoff + 2 * 0x1p-22;
+}
+
+// The numbers of one sequence.
+struct SequenceErrors {
+  double max_error = 0;
+  double sum = 0;
+  double naive_max = 0;
+  double naive_sum = 0;
+  double rounding = 0;
+  WorstPosition worst;
+};
+
+std::string format_failure(const WorstPosition& at, const char* what, double error, double limit) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "%s at sequence %d, head %d, element %d: got %.9g, want %.9g, error %.3g > %.3g",
+                what, at.seq, at.head, at.element, at.got, at.want, error, limit);
+  return text;
+}
+
+// Collects failures; the first one is told.
+class Verdict {
+ public:
+  void fail(std::string text) {
+    if (num_failures_++ == 0) first_ = std::move(text);
+  }
+  bool passed() const { return num_failures_ == 0; }
+  std::string sentence(const CheckReport& report) const {
+    char text[320];
+    std::snprintf(text, sizeof text,
+                  "%s: %lld elements of %lld tokens, %d split%s: max error %.3g (naive %.3g), mean "
+                  "%.3g (naive %.3g), lse %.3g (allowed %.3g)",
+                  passed() ? "passed" : "FAILED", static_cast<long long>(report.elements),
+                  static_cast<long long>(report.tokens), report.num_splits,
+                  report.num_splits == 1 ? "" : "s", report.max_error, report.naive_max_error,
+                  report.mean_error, report.naive_mean_error, report.lse_max_error,
+                  report.lse_tolerance);
+    std::string all = text;
+    if (!passed()) all += "; " + first_;
+    if (num_failures_ > 1) all += " (and " + std::to_string(num_failures_ - 1) + " more)";
+    return all;
+  }
+
+ private:
+  int num_failures_ = 0;
+  std::string first_;
+};
+
+SequenceErrors errors_of_sequence(const DecodeBatch& batch, const ReferenceResults& reference,
+                                  const std::vector<uint16_t>& out, int seq) {
+  const int head_size = batch.options.spec.head_size;
+  SequenceErrors errors;
+  for (int head = 0; head < batch.num_heads; ++head) {
+    const int64_t row = int64_t{seq} * batch.num_heads + head;
+    const uint16_t* got_row = out.data() + batch.out_index(seq, head);
+    errors.rounding = std::max(errors.rounding, reference.rounding[static_cast<size_t>(row)]);
+    for (int i = 0; i < head_size; ++i) {
+      const auto index = static_cast<size_t>(row * head_size + i);
+      const double want = reference.out[index];
+      const double got = decode_half(batch.options.spec.out_dtype, got_row[i]);
+      const double error = std::abs(got - want);
+      const double naive = std::abs(reference.naive[index] - want);
+      // The first NaN stays the worst.
+      if (errors.worst.seq < 0 || (!std::isnan(errors.max_error) && !(error <= errors.max_error))) {
+        errors.max_error = error;
+        errors.worst = {seq, head, i, got, want};
+      }
+      errors.sum += error;
+      errors.naive_max = std::max(errors.naive_max, naive);
+      errors.naive_sum += naive;
+    }
+  }
+  return errors;
+}
+
+// Infinite where nothing is allowed, and for NaN.
+double ratio_of(double error, double limit) {
+  if (std::isnan(error)) return std::numeric_limits<double>::infinity();
+  if (error <= limit) return limit > 0 ? error / limit : 0;
+  return limit > 0 ? error / limit : std::numeric_limits<double>::infinity();
+}
+
+// Adds one sequence to the report and judges it.
+void judge_sequence(const SequenceErrors& errors, int64_t num_elements, CheckReport& report,
+                    Verdict& verdict) {
+  const double mean_error = errors.sum / static_cast<double>(num_elements);
+  const double naive_mean = errors.naive_sum / static_cast<double>(num_elements);
+  const double floor = num_elements < kSampleElements ? errors.rounding : 0;
+  const double limit = std::max(kYardsticks * errors.naive_max, floor);
+  const double mean_limit = std::max(kYardsticks * naive_mean, floor);
+  if (std::isnan(errors.max_error)) {
+    verdict.fail(format_failure(errors.worst, "NaN", errors.max_error, limit));
+  } else if (errors.max_error > limit) {
+    verdict.fail(format_failure(errors.worst, "error", errors.max_error, limit));
+  } else if (mean_error > mean_limit) {
+    verdict.fail(
+        format_failure(errors.worst, "mean error of the sequence", mean_error, mean_limit));
+  }
+  const double ratio =
+      std::max(ratio_of(errors.max_error, limit), ratio_of(mean_error, mean_limit));
+  if (report.worst.seq < 0 || ratio > report.worst_ratio) {
+    report.worst = errors.worst;
+    report.worst_ratio = ratio;
+  }
+  // A NaN stays.
+  if (!(errors.max_error <= report.max_error)) report.max_error = errors.max_error;
+  report.naive_max_error = std::max(report.naive_max_error, errors.naive_max);
+  report.mean_error += errors.sum;  // divided at the end
+  report.naive_mean_error += errors.naive_sum;
+  report.elements += num_elements;
+}
+
+void judge_lse(const DecodeBatch& batch, const ReferenceResults& reference,
+               const std::vector<float>& lse, CheckReport& report, Verdict& verdict) {
+  for (size_t row = 0; row < reference.lse.size(); ++row) {
+    const double got = lse[row + DecodeBatch::kLseGuard];
+    const double want = reference.lse[row];
+    const double tolerance = reference.lse_tolerance[row];
+    const double error = got == want ? 0 : std::abs(got - want);  // -inf == -inf
+    const int seq = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
+    const int head = static_cast<int>(row % static_cast<size_t>(batch.num_heads));
+    if (!(error <= tolerance)) {
+      verdict.fail(format_failure({seq, head, -1, got, want}, "lse", error, tolerance));
+    }
+    report.worst_ratio = std::max(report.worst_ratio, ratio_of(error, tolerance));
+    if (!(error <= report.lse_max_error) || report.lse_tolerance == 0) {
+      report.lse_max_error = error;
+      report.lse_tolerance = tolerance;
+    }
+  }
+}
+
+}  // namespace
+
+ReferenceResults compute_reference(const DecodeBatch& batch) {
+  const KernelSpec& spec = batch.options.spec;
+  const auto head_size = static_cast<size_t>(spec.head_size);
+  const auto num_rows = static_cast<size_t>(batch.num_seqs) * static_cast<size_t>(batch.num_heads);
+  ReferenceResults results;
+  results.out.resize(num_rows * head_size);
+  results.naive.resize(num_rows * head_size);
+  results.lse.resize(num_rows);
+  results.lse_tolerance.resize(num_rows);
+  results.rounding.resize(num_rows);
+  // make_decode_batch() makes sums of large scores exact for the default scale only.
+  const bool exact_scores =
+      batch.options.logits != LogitRegime::kNormal && batch.options.scale == 0;
+  std::vector<float> q(head_size);
+  for (size_t row = 0; row < num_rows; ++row) {
+    const int seq = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
+    const int head = static_cast<int>(row % static_cast<size_t>(batch.num_heads));
+    const uint16_t* q_row = batch.q.data() + batch.q_index(seq, head);
+    for (size_t i = 0; i < head_size; ++i) q[i] = decode_half(spec.q_dtype, q_row[i]);
+    const int64_t num_tokens = batch.seq_lens[static_cast<size_t>(seq)];
+    const int64_t first = head / spec.group_size * num_tokens * spec.head_size;
+    const HeadProblem problem{q.data(),
+                              batch.dense_k[static_cast<size_t>(seq)].data() + first,
+                              batch.dense_v[static_cast<size_t>(seq)].data() + first,
+                              num_tokens,
+                              spec.head_size,
+                              batch.scale};
+    HeadMagnitudes magnitudes;
+    dense_attention(problem, results.out.data() + row * head_size, &results.lse[row], &magnitudes);
+    naive_attention(spec.out_dtype, problem, results.naive.data() + row * head_size);
+    results.lse_tolerance[row] =
+        lse_tolerance(magnitudes, results.lse[row], num_tokens, spec.head_size, exact_scores);
+    // P is rounded once, |sum p v| <= sum p |v|, and the result once.
+    results.rounding[row] = 2 * unit_roundoff(spec.out_dtype) * magnitudes.max_abs_value;
+  }
+  return results;
+}
+
+CheckReport compare_results(const DecodeBatch& batch, const ReferenceResults& reference,
+                            const DecodeResults& results, bool with_lse, int num_splits) {
+  CheckReport report;
+  report.num_splits = num_splits;
+  Verdict verdict;
+  const int64_t num_elements = int64_t{batch.num_heads} * batch.options.spec.head_size;
+  for (int seq = 0; seq < batch.num_seqs; ++seq) {
+    report.tokens += batch.seq_lens[static_cast<size_t>(seq)];
+    judge_sequence(errors_of_sequence(batch, reference, results.out, seq), num_elements, report,
+                   verdict);
+  }
+  report.mean_error /= static_cast<double>(report.elements);
+  report.naive_mean_error /= static_cast<double>(report.elements);
+  if (with_lse) judge_lse(batch, reference, results.lse, report, verdict);
+  if (Status status = check_untouched(batch, results.out, results.lse, with_lse); !status) {
+    verdict.fail(status.message());
+  }
+  report.passed = verdict.passed();
+  report.sentence = verdict.sentence(report);
+  return report;
+}
+
+}  // namespace pagejit

@@ -1,0 +1,121 @@
+#include "tools/check/device_batch.h"
+
+namespace pagejit {
+namespace {
+
+constexpr int64_t kElementBytes = 2;
+
+template <class T>
+Result<DeviceBuffer> copy_vector(const DeviceSession& session, const std::vector<T>& host) {
+  return DeviceBuffer::copy_of(session, host.data(), host.size() * sizeof(T));
+}
+
+// Blocks are copied one by one where they lie apart on the device.
+Result<DeviceBuffer> upload_cache(const DeviceSession& session, const KvAllocation& allocation,
+                                  int64_t num_blocks) {
+  if (allocation.device_block_stride == allocation.block_extent) {
+    return copy_vector(session, allocation.data);
+  }
+  const int64_t elements =
+      (num_blocks - 1) * allocation.device_block_stride + allocation.block_extent;
+  Result<DeviceBuffer> buffer =
+      DeviceBuffer::allocate(session, static_cast<size_t>(elements * kElementBytes));
+  if (!buffer) return buffer;
+  for (int64_t block = 0; block < num_blocks; ++block) {
+    Status status =
+        buffer->upload(static_cast<size_t>(block * allocation.device_block_stride * kElementBytes),
+                       allocation.data.data() + block * allocation.block_extent,
+                       static_cast<size_t>(allocation.block_extent * kElementBytes));
+    if (!status) return status;
+  }
+  return buffer;
+}
+
+}  // namespace
+
+Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const DecodeBatch& batch,
+                                        bool with_lse) {
+  DeviceBatch device;
+  device.clean_out_ = batch.out;
+  device.clean_lse_ = batch.lse;
+  Status status;
+  const auto keep = [&status](DeviceBuffer& to, Result<DeviceBuffer> from) {
+    if (from) {
+      to = std::move(from).value();
+    } else if (status) {
+      status = from.status();
+    }
+  };
+  keep(device.q_, copy_vector(session, batch.q));
+  keep(device.out_, copy_vector(session, batch.out));
+  keep(device.lse_, copy_vector(session, batch.lse));
+  keep(device.block_table_, copy_vector(session, batch.block_table));
+  keep(device.seq_lens_, copy_vector(session, batch.seq_lens));
+  for (const KvAllocation& allocation : batch.allocations) {
+    device.caches_.emplace_back();
+    keep(device.caches_.back(), upload_cache(session, allocation, batch.num_blocks));
+  }
+  if (!status) return status.with_context("uploading a batch");
+
+  const auto cache_at = [&](const KvPlace& place) {
+    return device.caches_[static_cast<size_t>(place.allocation)].data<uint16_t>() + place.offset;
+  };
+  const auto device_strides = [&](const KvPlace& place) {
+    KvStrides strides = place.strides;
+    strides.block = batch.allocations[static_cast<size_t>(place.allocation)].device_block_stride;
+    return strides;
+  };
+  DecodeArgs& args = device.args_;
+  args = batch.host_args();
+  args.q = device.q_.data<uint16_t>() + DecodeBatch::kGuardElements;
+  args.k_cache = cache_at(batch.k_place);
+  args.v_cache = cache_at(batch.v_place);
+  args.k_strides = device_strides(batch.k_place);
+  args.v_strides = device_strides(batch.v_place);
+  args.block_table = device.block_table_.data<int32_t>();
+  args.seq_lens = device.seq_lens_.data<int32_t>();
+  args.out = device.out_.data<uint16_t>() + DecodeBatch::kGuardElements;
+  args.lse = with_lse ? device.lse_.data<float>() + DecodeBatch::kLseGuard : nullptr;
+  return device;
+}
+
+Status DeviceBatch::reset_results() {
+  Status status = out_.upload(0, clean_out_.data(), out_.size_bytes());
+  if (status) status = lse_.upload(0, clean_lse_.data(), lse_.size_bytes());
+  return status;
+}
+
+Result<DecodeResults> DeviceBatch::download() const {
+  DecodeResults results{clean_out_, clean_lse_};
+  Status status = out_.download(0, results.out.data(), out_.size_bytes());
+  if (status) status = lse_.download(0, results.lse.data(), lse_.size_bytes());
+  if (!status) return status.with_context("downloading the results");
+  return results;
+}
+
+Status DeviceBatch::set_seq_lens(const std::vector<int32_t>& seq_lens) {
+  return seq_lens_.upload(0, seq_lens.data(), seq_lens.size() * sizeof(int32_t));
+}
+
+Status DeviceBatch::set_block_table(const std::vector<int32_t>& block_table) {
+  return block_table_.upload(0, block_table.data(), block_table.size() * sizeof(int32_t));
+}
+
+Result<Workspace> Workspace::create(const DeviceSession& session, const Kernel& kernel,
+                                    size_t bytes) {
+  Workspace workspace;
+  Result<DeviceBuffer> buffer = DeviceBuffer::allocate(session, bytes);
+  if (!buffer) return buffer.status();
+  workspace.buffer_ = std::move(buffer).value();
+  if (bytes == 0) return workspace;
+  // Garbage first: what init leaves alone must not matter.
+  const Driver& driver = session.driver();
+  Status status = driver.check(
+      driver.cuMemsetD8Async(workspace.buffer_.address(), 0xff, bytes, nullptr), "cuMemsetD8Async");
+  if (status) status = kernel.workspace_init(workspace.buffer_.data(), bytes, nullptr);
+  if (status) status = session.synchronize();
+  if (!status) return status;
+  return workspace;
+}
+
+}  // namespace pagejit

@@ -1,0 +1,63 @@
+// DeviceBatch and Workspace: a DecodeBatch in device memory, and the memory that split launches
+// need. run_check() uses them once; tests use them piece by piece. Thread-safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pagejit/engine.h"
+#include "tools/check/compare.h"
+#include "tools/check/device_buffer.h"
+#include "tools/reference/decode_batch.h"
+
+namespace pagejit {
+
+class DeviceBatch {
+ public:
+  // The session must outlive the result; the batch is copied as far as it is needed later.
+  static Result<DeviceBatch> upload(const DeviceSession& session, const DecodeBatch& batch,
+                                    bool with_lse);
+
+  // Device pointers and strides; num_splits, max_seq_len and the workspace are left to the caller.
+  const DecodeArgs& args() const { return args_; }
+
+  // Puts the sentinels back into out and lse.
+  Status reset_results();
+  // Blocking; the work must have been waited for.
+  Result<DecodeResults> download() const;
+
+  // Overwrite what is on the device, in the shape that it has.
+  Status set_seq_lens(const std::vector<int32_t>& seq_lens);
+  Status set_block_table(const std::vector<int32_t>& block_table);
+
+ private:
+  DeviceBatch() = default;
+
+  DecodeArgs args_;
+  std::vector<uint16_t> clean_out_;
+  std::vector<float> clean_lse_;
+  DeviceBuffer q_;
+  DeviceBuffer out_;
+  DeviceBuffer lse_;
+  DeviceBuffer block_table_;
+  DeviceBuffer seq_lens_;
+  std::vector<DeviceBuffer> caches_;
+};
+
+class Workspace {
+ public:
+  // `bytes` as Kernel::workspace_bytes() says, initialised by `kernel` and waited for. 0 bytes:
+  // nothing is allocated.
+  static Result<Workspace> create(const DeviceSession& session, const Kernel& kernel, size_t bytes);
+
+  void put_into(DecodeArgs& args) const {
+    args.workspace = buffer_.data();
+    args.workspace_bytes = buffer_.size_bytes();
+  }
+  DeviceBuffer& buffer() { return buffer_; }
+
+ private:
+  DeviceBuffer buffer_;
+};
+
+}  // namespace pagejit
