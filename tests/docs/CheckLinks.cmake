@@ -1,4 +1,5 @@
 # cmake -DROOT=<repository> -P CheckLinks.cmake: every relative link of every document must lead to a file.
+cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE documents RELATIVE "${ROOT}" "${ROOT}/*.md")
 set(links 0)
 set(broken "")

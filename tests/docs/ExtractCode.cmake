@@ -1,4 +1,5 @@
 # cmake -DINPUT=<file.md> -DOUTPUT=<file> -P ExtractCode.cmake: writes the text of all ```cpp blocks.
+cmake_minimum_required(VERSION 3.25)
 file(READ "${INPUT}" text)
 set(code "")
 while(TRUE)
