@@ -1,0 +1,360 @@
+// pagejit-bench-host: what the host side costs, on a machine with or without a GPU. Run by `pagejit
+// bench host`.
+//
+// Cold figures come from child processes of this program, one measurement each; launch figures from
+// a driver library that only counts its calls.
+#include <benchmark/benchmark.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "generator/planner.h"
+#include "generator/renderer.h"
+#include "pagejit/engine.h"
+#include "runtime/driver/driver.h"
+#include "runtime/jit/compiler.h"
+
+extern char** environ;
+
+// Counts every allocation of this program.
+static std::atomic<uint64_t> g_allocations{0};
+void* operator new(size_t size) {
+  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace pagejit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+const KernelSpec kSpec{.head_size = 128, .block_size = 16, .group_size = 4};
+
+struct Paths {
+  std::string self;
+  std::string stub_driver;
+  std::string library;
+  std::string cache_dir;
+};
+
+// Children print one number of milliseconds, or a sentence and exit with 1.
+
+int child_compile() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);
+  const Clock::time_point begin = Clock::now();
+  const auto config = plan(kSpec, *parse_target("sm_90a"));
+  const auto source = render(*config);
+  const auto image = make_nvrtc_compiler("", 1)->compile(*source);
+  if (!image) {
+    std::printf("%s\n", image.status().to_string().c_str());
+    return 1;
+  }
+  // The whole: rendering, opening NVRTC, compiling; then the compile alone.
+  std::printf("%.3f %.3f\n", ms_since(begin), image->compile_ms);
+  return 0;
+}
+
+bool is_mapped(const char* name) {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    if (line.find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+EngineOptions engine_options(const Paths& paths) {
+  EngineOptions options;
+  options.driver = paths.stub_driver;
+  options.cache_dir = paths.cache_dir;
+  return options;
+}
+
+int child_prepare(const Paths& paths, Clock::time_point begin) {
+  const auto engine = Engine::create(engine_options(paths));
+  const Result<Kernel> kernel = engine ? (*engine)->prepare(kSpec, 0) : engine.status();
+  const double ms = ms_since(begin);
+  if (!kernel) {
+    std::printf("%s\n", kernel.status().to_string().c_str());
+    return 1;
+  }
+  if (kernel->info().origin != ImageOrigin::kDisk || is_mapped("libnvrtc")) {
+    std::printf("the kernel did not come from the disk alone\n");
+    return 1;
+  }
+  std::printf("%.3f 0\n", ms);
+  return 0;
+}
+
+// Runs this program with `mode` and returns the two numbers it prints; negative where it failed.
+std::pair<double, double> run_child(const Paths& paths, const std::string& mode) {
+  int fds[2];
+  if (pipe(fds) != 0) return {-1, -1};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+  posix_spawn_file_actions_addclose(&actions, fds[0]);
+  std::vector<std::string> words = {paths.self, mode, paths.stub_driver, paths.library,
+                                    paths.cache_dir};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error =
+      posix_spawn(&child, paths.self.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(fds[1]);
+  std::string text;
+  char buffer[512];
+  for (ssize_t n; error == 0 && (n = read(fds[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(n));
+  close(fds[0]);
+  int status = 1;
+  if (error == 0) waitpid(child, &status, 0);
+  double a = 0;
+  double b = 0;
+  if (status != 0 || std::sscanf(text.c_str(), "%lf %lf", &a, &b) != 2) {
+    std::fprintf(stderr, "%s: %s", mode.c_str(), text.c_str());
+    return {-1, -1};
+  }
+  return {a, b};
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+// A figure and the limit that it is meant to keep.
+bool print_figure(const char* what, double value, double limit, const char* unit) {
+  const bool good = value >= 0 && value <= limit;
+  std::printf("%-62s %10.3f %-3s (<= %g) %s\n", what, value, unit, limit, good ? "" : "MISSED");
+  std::fflush(stdout);
+  return good;
+}
+
+constexpr int kChildren = 9;
+
+bool bench_compile(const Paths& paths) {
+  std::vector<double> whole;
+  std::vector<double> alone;
+  for (int i = 0; i < kChildren; ++i) {
+    const auto [all_ms, compile_ms] = run_child(paths, "--child-compile");
+    if (all_ms < 0) return false;
+    whole.push_back(all_ms);
+    alone.push_back(compile_ms);
+  }
+  std::printf("%-62s %10.3f s\n", "  render, open NVRTC, compile: new process, one core, median",
+              median(whole) / 1000);
+  return print_figure("compile to cubin, bf16 head_size 128: new process, one core",
+                      median(alone) / 1000, 0.3, "s");
+}
+
+bool bench_prepare(const Paths& paths) {
+  {
+    const auto engine = Engine::create(engine_options(paths));
+    const Result<Kernel> kernel = engine ? (*engine)->prepare(kSpec, 0) : engine.status();
+    if (!kernel) {
+      std::fprintf(stderr, "%s\n", kernel.status().to_string().c_str());
+      return false;
+    }
+  }
+  std::vector<double> times;
+  for (int i = 0; i < kChildren; ++i) {
+    const double ms = run_child(paths, "--child-prepare").first;
+    if (ms < 0) return false;
+    times.push_back(ms);
+  }
+  return print_figure("prepare from the disk cache: new process, NVRTC not loaded", median(times),
+                      2, "ms");
+}
+
+struct LaunchSetup {
+  std::shared_ptr<Engine> engine;
+  std::shared_ptr<const Driver> driver;
+  Kernel kernel;
+  DecodeArgs args;
+};
+
+// Pointers that the stub never follows.
+template <class T>
+T* fake_pointer(uintptr_t value) {
+  return reinterpret_cast<T*>(value);  // NOLINT(performance-no-int-to-ptr)
+}
+
+bool make_launch_setup(const Paths& paths, LaunchSetup& setup) {
+  auto engine = Engine::create(engine_options(paths));
+  auto driver = Driver::open(paths.stub_driver);
+  if (!engine || !driver) return false;
+  setup.engine = *engine;
+  setup.driver = *driver;
+  CUcontext context = nullptr;
+  CUdevice device = 0;
+  if (setup.driver->cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
+      setup.driver->cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS ||
+      setup.driver->cuCtxSetCurrent(context) != CUDA_SUCCESS) {
+    return false;
+  }
+  const Result<Kernel> kernel = setup.engine->prepare(kSpec, 0);
+  if (!kernel) return false;
+  setup.kernel = *kernel;
+  DecodeArgs& args = setup.args;
+  args.q = fake_pointer<void>(0x1000);
+  args.k_cache = args.v_cache = fake_pointer<void>(0x2000);
+  args.out = fake_pointer<void>(0x3000);
+  args.block_table = fake_pointer<int32_t>(0x4000);
+  args.seq_lens = fake_pointer<int32_t>(0x5000);
+  args.workspace = fake_pointer<void>(0x100000);
+  args.workspace_bytes = size_t{1} << 30;
+  args.q_stride_head = args.out_stride_head = 128;
+  args.q_stride_seq = args.out_stride_seq = 4096;
+  args.k_strides = args.v_strides = {.block = 16384, .token = 1024, .head = 128};
+  args.block_table_stride = args.max_blocks_per_seq = 2048;
+  args.num_seqs = 8;
+  args.num_kv_heads = 8;
+  args.scale = 0.088f;
+  return true;
+}
+
+double g_raw_ns = 0;
+double g_launch_ns = 0;
+double g_allocations_per_launch = -1;
+
+void benchmark_raw(benchmark::State& state, const LaunchSetup* setup) {
+  void* params[1] = {nullptr};
+  for (auto _ : state) {
+    CUlaunchConfig config = {};
+    config.gridDimX = 8;
+    config.gridDimY = 8;
+    config.gridDimZ = 8;
+    config.blockDimX = 128;
+    config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = 1024;
+    benchmark::DoNotOptimize(setup->driver->cuLaunchKernelEx(&config, nullptr, params, nullptr));
+  }
+}
+
+void benchmark_launch(benchmark::State& state, const LaunchSetup* setup) {
+  const uint64_t before = g_allocations.load();
+  for (auto _ : state) {
+    const Status status = setup->kernel.launch(setup->args, nullptr);
+    if (!status) {
+      state.SkipWithError(status.to_string().c_str());
+      return;
+    }
+  }
+  // Google Benchmark itself allocates nothing inside the loop.
+  g_allocations_per_launch =
+      static_cast<double>(g_allocations.load() - before) / static_cast<double>(state.iterations());
+}
+
+// Google Benchmark's table, and the two medians for the difference.
+class Collector : public benchmark::ConsoleReporter {
+ public:
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs) {
+      if (run.run_type != Run::RT_Aggregate || run.aggregate_name != "median") continue;
+      double& slot = run.benchmark_name().find("raw") != std::string::npos ? g_raw_ns : g_launch_ns;
+      slot = run.GetAdjustedRealTime();
+    }
+    ConsoleReporter::ReportRuns(runs);
+  }
+};
+
+bool bench_launch(const Paths& paths) {
+  static LaunchSetup setup;
+  if (!make_launch_setup(paths, setup)) {
+    std::fprintf(stderr, "the stub driver %s cannot be used\n", paths.stub_driver.c_str());
+    return false;
+  }
+  for (auto* bench :
+       {benchmark::RegisterBenchmark("raw cuLaunchKernelEx on the stub", benchmark_raw, &setup),
+        benchmark::RegisterBenchmark("Kernel::launch on the stub", benchmark_launch, &setup)}) {
+    bench->Repetitions(9)->ReportAggregatesOnly(true);
+  }
+  Collector collector;
+  benchmark::RunSpecifiedBenchmarks(&collector);
+  const bool fast =
+      print_figure("launch beyond the raw driver call", g_launch_ns - g_raw_ns, 300, "ns");
+  return print_figure("allocations per launch", g_allocations_per_launch, 0, "") && fast;
+}
+
+bool bench_size(const Paths& paths) {
+  const std::string stripped = paths.cache_dir + "/stripped.so";
+  std::vector<std::string> words = {"strip", "-o", stripped, paths.library};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  int status = 1;
+  if (posix_spawnp(&child, "strip", nullptr, nullptr, arguments.data(), environ) == 0)
+    waitpid(child, &status, 0);
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(stripped, error);
+  if (status != 0 || error) {
+    std::printf("libpagejit.so stripped: unmeasured, strip failed on %s\n", paths.library.c_str());
+    return true;
+  }
+  return print_figure("libpagejit.so, stripped", static_cast<double>(bytes) / (1024.0 * 1024.0), 3,
+                      "MiB");
+}
+
+int bench(Paths paths) {
+  char folder[] = "/tmp/pagejit-bench-XXXXXX";
+  if (mkdtemp(folder) == nullptr) {
+    std::perror("mkdtemp");
+    return 3;
+  }
+  paths.cache_dir = folder;
+  bool good = bench_compile(paths);
+  good = bench_prepare(paths) && good;
+  good = bench_launch(paths) && good;
+  good = bench_size(paths) && good;
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return good ? 0 : 5;
+}
+
+}  // namespace
+}  // namespace pagejit
+
+int main(int argc, char** argv) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (argc < 4) {
+    std::fprintf(
+        stderr,
+        "usage: pagejit-bench-host SELF STUB_DRIVER LIBPAGEJIT; `pagejit bench host` knows them\n");
+    return 1;
+  }
+  pagejit::Paths paths{argv[1], argv[2], argv[3], ""};
+  if (argc == 5) {
+    paths = {argv[0], argv[2], argv[3], argv[4]};
+    if (std::strcmp(argv[1], "--child-compile") == 0) return pagejit::child_compile();
+    if (std::strcmp(argv[1], "--child-prepare") == 0) return pagejit::child_prepare(paths, begin);
+    return 1;
+  }
+  return pagejit::bench(paths);
+}
