@@ -78,8 +78,10 @@ std::string waiting_threads_text(const Cta& cta) {
     groups[place].push_back(thread->idx);
   }
   std::vector<std::pair<std::string, std::vector<int>>> sorted(groups.begin(), groups.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.size() != b.second.size() ? a.second.size() > b.second.size()
+                                              : a.second.front() < b.second.front();
+  });
   std::string result;
   for (const auto& [place, threads] : sorted) {
     result +=

@@ -144,7 +144,8 @@ std::string Image::source_line(uintptr_t pc) const {
   if (contains(pc)) {
     const std::string file = text("/proc/%d/fd/%d", static_cast<int>(getpid()), fd_);
     const std::string offset = text("0x%zx", pc - base_);
-    const char* argv[] = {"addr2line", "-e", file.c_str(), offset.c_str(), nullptr};
+    // -s: #line names are relative, and the folder that the compiler ran in means nothing here.
+    const char* argv[] = {"addr2line", "-s", "-e", file.c_str(), offset.c_str(), nullptr};
     line = output_of(argv);
     line = line.substr(0, line.find(" (discriminator"));
     if (line.starts_with("??") || line.ends_with(":?") || line.ends_with(":0")) line.clear();

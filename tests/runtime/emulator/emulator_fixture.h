@@ -19,9 +19,13 @@ namespace pagejit_emulator {
 // line is 1.
 std::string host_source(std::string_view kernel_text);
 
-// The host image of `kernel_text`. Images are kept on disk, as most tests share a process with no
+// The host image of a whole source. Images are kept on disk, as most tests share a process with no
 // other.
-std::string compile_image(std::string_view kernel_text, pagejit::HostBuild build);
+std::string compile_source(const std::string& source, pagejit::HostBuild build);
+
+inline std::string compile_image(std::string_view kernel_text, pagejit::HostBuild build) {
+  return compile_source(host_source(kernel_text), build);
+}
 
 struct LaunchShape {
   unsigned grid_x = 1;
