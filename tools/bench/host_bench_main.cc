@@ -30,15 +30,15 @@
 
 extern char** environ;
 
-// Counts every allocation of this program.
+// Counts every allocation of this program. Not inlined, or GCC sees malloc's memory deleted.
 static std::atomic<uint64_t> g_allocations{0};
-void* operator new(size_t size) {
+[[gnu::noinline]] void* operator new(size_t size) {
   g_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace pagejit {
 namespace {
@@ -244,7 +244,9 @@ double g_launch_ns = 0;
 double g_allocations_per_launch = -1;
 
 void benchmark_raw(benchmark::State& state, const LaunchSetup* setup) {
-  void* params[1] = {nullptr};
+  // As large as a decode launch's parameters, which the driver copies.
+  DecodeParams decode_params = {};
+  void* params[1] = {&decode_params};
   for (auto _ : state) {
     CUlaunchConfig config = {};
     config.gridDimX = 8;
