@@ -10,7 +10,7 @@ passed=0
 
 clean_tree() {
   rm -rf "$work/tree"
-  for folder in generator cache runtime/include/pagejit runtime/jit templates/shared templates/decode tools/cli tests/cache; do
+  for folder in generator cache runtime/include/pagejit runtime/jit runtime/emulator templates/shared templates/decode tools/cli tests/cache; do
     mkdir -p "$work/tree/$folder"
   done
   cd "$work/tree"
@@ -22,6 +22,7 @@ clean_tree() {
     'std::snprintf(buffer, size, "%d", x); fiber.exit(); /* abort() */' > cache/disk.cc
   printf '%s\n' '#include <cuda.h>' '#include "cache/disk.h"' '#include "generator/renderer.h"' > runtime/jit/engine.cc
   printf '%s\n' '#include "shared/decode_params.h"' '#include "work.cuh"' > templates/decode/kernel.cuh
+  printf '%s\n' '#include <dlfcn.h>' '#include "templates/device/host/emulator_abi.cuh"' > runtime/emulator/image.cc
   printf '%s\n' '#pragma once' > templates/shared/decode_params.h
   printf '%s\n' '#include <cstdio>' '#include "pagejit/engine.h"' 'std::printf("hello");' > tools/cli/main.cc
   printf '%s\n' '#include <cuda.h>' '#include "cache/disk.h"' > tests/cache/disk_test.cc
@@ -65,6 +66,9 @@ planted runtime/jit/engine.cc 'std::cout << 1;' 'may not print to a stream'
 planted runtime/jit/engine.cc '#include "tools/cli/args.h"' 'runtime may not include "tools/cli/args.h"'
 planted runtime/jit/engine.cc '#include "tests/reference/decode.h"' 'runtime may not include'
 planted runtime/jit/engine.cc '#include "templates/decode/kernel.cuh"' 'runtime may not include'
+planted runtime/emulator/image.cc '#include "generator/config.h"' 'emulator may not include "generator/config.h"'
+planted runtime/emulator/image.cc '#include "templates/device/ptx/sync.cuh"' 'emulator may not include'
+planted runtime/emulator/image.cc 'abort();' 'library code may not call abort'
 planted templates/decode/kernel.cuh '#include <cuda_fp16.h>' 'templates may not include <cuda_fp16.h>'
 planted templates/decode/kernel.cuh '#include "generator/config.h"' 'templates may not include "generator/config.h"'
 planted templates/shared/decode_params.h '#include <cstdint>' 'shared may not include <cstdint>'
