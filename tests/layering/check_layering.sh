@@ -51,7 +51,7 @@ function allowed(layer, name, quoted) {
     if (layer == "runtime")
       return starts(name, "runtime/") || starts(name, "generator/") || starts(name, "cache/") || \
              starts(name, "templates/shared/") || starts(name, "pagejit/")
-    # The other side of the host prelude: it shares that prelude's declarations, and nothing of the library's inside.
+    # The other side of the host prelude: shares its declarations, and nothing of the inside of the library.
     if (layer == "emulator")
       return starts(name, "runtime/emulator/") || starts(name, "templates/device/host/") || starts(name, "pagejit/")
     if (layer == "tools")
