@@ -42,7 +42,7 @@ CUresult reported(CUresult code, const std::string& report) {
   if (path.empty()) return code;
   std::FILE* file = path == "stderr" ? stderr : std::fopen(path.c_str(), "a");
   if (file == nullptr) return code;
-  std::fprintf(file, "%s\n", report.c_str());
+  std::fprintf(file, "%s\n", report.c_str());  // layering: the report file that was asked for
   if (file == stderr) {
     std::fflush(file);
   } else {
