@@ -78,6 +78,19 @@ TEST_F(DriverTest, ProcAddressGivesTheNewestVersionOfEveryName) {
   EXPECT_EQ(function, nullptr);
 }
 
+TEST_F(DriverTest, ForeignDriverInTheProcessIsNotCalled) {
+  // The emulator serves this by calling its own cuMemHostAlloc, and gives out the addresses of its
+  // own functions.
+  void* p = nullptr;
+  ASSERT_EQ(symbol<decltype(cuMemAllocHost_v2)>("cuMemAllocHost_v2")(&p, 64), CUDA_SUCCESS);
+  EXPECT_EQ(symbol<decltype(cuMemFreeHost)>("cuMemFreeHost")(p), CUDA_SUCCESS);
+  void* function = nullptr;
+  EXPECT_EQ(symbol<decltype(cuGetProcAddress_v2)>("cuGetProcAddress_v2")(
+                "cuMemHostAlloc", &function, 13000, 0, nullptr),
+            CUDA_SUCCESS);
+  EXPECT_EQ(function, reinterpret_cast<void*>(symbol<void()>("cuMemHostAlloc")));
+}
+
 TEST_F(DriverTest, DeviceClaimsTheConfiguredComputeCapabilityWithItsLimits) {
   struct Case {
     int sm;
