@@ -71,7 +71,7 @@ const std::string& DiskCache::path() const {
 
 void DiskCache::become_memory_only(Status reason) {
   directory_.reset();
-  memory_only_reason_ = reason.with_context("kernels are kept in memory only");
+  memory_only_reason_ = std::move(reason);
   warn(memory_only_reason_);
 }
 

@@ -31,7 +31,8 @@ namespace pagejit::cache {
 struct DiskCacheOptions {
   DirectoryChoice directory;  // of resolve_cache_directory(); an empty path means memory only
   // Called at most once in the life of the cache, when the directory turns out to be of no use:
-  // entries are then only kept in memory. From any thread; must not call back into the cache.
+  // nothing is stored then. The status is the bare reason. From any thread; must not call back into
+  // the cache.
   std::function<void(const Status&)> on_warning;
   std::shared_ptr<FileSystem> file_system;                       // null = the real one
   std::function<std::chrono::steady_clock::time_point()> clock;  // null = the real one

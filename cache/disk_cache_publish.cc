@@ -63,7 +63,7 @@ Status DiskCache::finish_publish(const IoStatus& status) {
   static constexpr std::chrono::seconds kFirstBackoff{1};
   static constexpr std::chrono::seconds kLongestBackoff{64};
   if (!status.is_ok()) {
-    if (is_lasting(status.error())) warn(status.to_status().with_context("kernels are not stored"));
+    if (is_lasting(status.error())) warn(status.to_status());
     const auto now = options_.clock();
     const std::lock_guard lock(mutex_);
     ++stats_.publish_failures[status.error()];

@@ -141,6 +141,24 @@ TEST_F(DiskCacheDirectoryTest, PublishingPausesAfterALastingFailureAndLongerEach
   }
 }
 
+TEST_F(DiskCacheDirectoryTest, PublishesThatFailTogetherLengthenThePauseOnce) {
+  const auto cache = open(directory_.cache());
+  bool is_inner = false;
+  file_system_->before = [&](int, Call call) {
+    if (call != Call::kWrite) return 0;
+    if (!is_inner) {
+      is_inner = true;  // a second publish fails while this one is on its way to failing
+      EXPECT_FALSE(cache->publish(example_entry(2)).is_ok());
+    }
+    return ENOSPC;
+  };
+  EXPECT_FALSE(cache->publish(entry_).is_ok());
+  EXPECT_EQ(cache->stats().publish_failures.at(ENOSPC), 2u);
+  now_ += std::chrono::seconds(1);
+  file_system_->fail_nothing();
+  EXPECT_TRUE(cache->publish(entry_).is_ok());
+}
+
 TEST_F(DiskCacheDirectoryTest, APassingFailureDoesNotPause) {
   const auto cache = open(directory_.cache());
   for (const int error : {EMFILE, ENFILE, ENOMEM, ESTALE}) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <functional>
 #include <set>
 
 #include "tests/cache/cache_test_util.h"
@@ -150,9 +152,14 @@ TEST_F(DiskCacheTest, AppendedGarbageIsCorrupt) {
 }
 
 TEST_F(DiskCacheTest, AFileLargerThanAnyEntryIsCorruptAndNotRead) {
+  const auto file_system = std::make_shared<FaultFileSystem>();
+  cache_ = open_cache(directory_.cache(), file_system);
   publish(entry_);
-  ASSERT_EQ(::truncate(path_of(entry_).c_str(), static_cast<off_t>(kMaxEntryBytes) * 1024), 0);
-  expect_corrupt_then_healed(entry_, Corruption::kLength);
+  file_system->fail_every(Call::kRead, EIO);
+  ASSERT_EQ(::truncate(path_of(entry_).c_str(), static_cast<off_t>(kMaxEntryBytes) + 1), 0);
+  EXPECT_EQ(cache_->lookup(entry_.key).corruption, Corruption::kLength);
+  file_system->fail_nothing();
+  expect_miss(entry_.key);
 }
 
 TEST_F(DiskCacheTest, WhatIsNotAPrivateFileIsCorrupt) {

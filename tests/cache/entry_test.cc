@@ -129,8 +129,14 @@ TEST(EntryTest, LengthsAtIntegerLimitsAreFound) {
       ASSERT_EQ(decoded.status().code(), StatusCode::kDataCorrupt);
     }
   }
-  // The sum wraps around to the true size.
+  // Each is possible, their sum is not.
   std::string damaged = bytes;
+  put_u64(&damaged, 16, kMaxEntryBytes / 2);
+  put_u64(&damaged, 24, kMaxEntryBytes / 2);
+  fix_checksum(&damaged);
+  expect_corrupt(damaged, Corruption::kLength);
+  // The sum wraps around to the true size.
+  damaged = bytes;
   put_u64(&damaged, 16, UINT64_MAX - 9);
   put_u64(&damaged, 24, payload + 10);
   fix_checksum(&damaged);

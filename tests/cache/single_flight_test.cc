@@ -194,27 +194,30 @@ TEST(SingleFlightTest, AComputationThatAsksForItselfIsAnErrorNotADeadlock) {
 }
 
 TEST(SingleFlightTest, ForgettingARunningComputationKeepsItForItsWaitersOnly) {
-  Flights flights;
-  std::promise<void> inside;
-  std::promise<void> leave;
-  std::thread first([&] {
-    (void)flights.run(key_of(1), [&] {
-      inside.set_value();
-      leave.get_future().wait();
-      return value("old", Retention::kKeep);
+  for (const Retention of_the_old : {Retention::kKeep, Retention::kNone}) {
+    Flights flights;
+    std::promise<void> inside;
+    std::promise<void> leave;
+    std::thread first([&] {
+      (void)flights.run(key_of(1), [&] {
+        inside.set_value();
+        leave.get_future().wait();
+        return value("old", of_the_old);
+      });
     });
-  });
-  inside.get_future().wait();
-  auto waiter = std::async(std::launch::async, [&] {
-    return flights.run(key_of(1), [] { return value("not called"); });
-  });
-  wait_for_waits(flights, 1);
-  flights.forget(key_of(1));
-  EXPECT_EQ(*flights.run(key_of(1), [] { return value("new", Retention::kKeep); }).value(), "new");
-  leave.set_value();
-  first.join();
-  EXPECT_EQ(*waiter.get().value(), "old");
-  EXPECT_EQ(*flights.run(key_of(1), [] { return value("x"); }).value(), "new");
+    inside.get_future().wait();
+    auto waiter = std::async(std::launch::async, [&] {
+      return flights.run(key_of(1), [] { return value("not called"); });
+    });
+    wait_for_waits(flights, 1);
+    flights.forget(key_of(1));
+    EXPECT_EQ(*flights.run(key_of(1), [] { return value("new", Retention::kKeep); }).value(),
+              "new");
+    leave.set_value();
+    first.join();
+    EXPECT_EQ(*waiter.get().value(), "old");
+    EXPECT_EQ(*flights.run(key_of(1), [] { return value("x"); }).value(), "new");
+  }
 }
 
 #if !defined(__SANITIZE_THREAD__)  // does not support threads after a fork of threads
