@@ -1,0 +1,79 @@
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string>
+
+#include "tools/cli/commands.h"
+#include "tools/cli/version.h"
+
+namespace pagejit::cli {
+namespace {
+
+// CLI11's sentences may end with a full stop, or have line breaks between several complaints.
+std::string one_sentence(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+// "pagejit precompile" for the subcommand that was asked for.
+std::string program_of(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) return "pagejit " + command->get_name();
+  return "pagejit";
+}
+
+void parse_and_run(int argc, const char* const* argv, CommandContext& context) {
+  CLI::App app("Makes, checks and measures kernels for paged attention.", "pagejit");
+  app.set_version_flag("--version", version_text());
+  app.get_formatter()->column_width(32);
+  app.footer(std::string("Examples:\n"
+                         "  pagejit precompile --model Llama-3.1-8B/config.json --arch sm_90a\n"
+                         "  pagejit demo\n"
+                         "  pagejit precompile --help\n\n") +
+             kExitCodeHelp);
+  add_all_commands(app, context);
+  try {
+    app.parse(argc, argv);
+    // Not require_subcommand(1), which would complain of that instead of an unknown flag.
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("A subcommand");
+  } catch (const CLI::CallForHelp&) {
+    context.out << app.help();  // of the subcommand where one was named before --help
+  } catch (const CLI::CallForAllHelp&) {
+    context.out << app.help("", CLI::AppFormatMode::All);
+  } catch (const CLI::CallForVersion&) {
+    context.out << version_text() << "\n";
+  } catch (const CLI::ParseError& error) {
+    const std::string program = program_of(app);
+    context.err << program << ": " << one_sentence(error.what()) << "; see " << program
+                << " --help\n";
+    context.exit_code = ExitCode::kUsage;
+  }
+}
+
+}  // namespace
+
+void add_all_commands(CLI::App& app, CommandContext& context) {
+  add_precompile_command(app, context);
+  add_render_command(app, context);
+  add_explain_command(app, context);
+  add_check_command(app, context);
+  add_demo_command(app, context);
+#ifdef PAGEJIT_WITH_BENCH
+  add_bench_command(app, context);
+#endif
+  add_doctor_command(app, context);
+  add_version_command(app, context);
+}
+
+int run_command_line(int argc, const char* const* argv, CommandContext& context) {
+  try {
+    parse_and_run(argc, argv, context);
+  } catch (const std::exception& error) {
+    context.fail(Status(StatusCode::kInternal, std::string("unexpected: ") + error.what()));
+  }
+  context.out.flush();
+  return static_cast<int>(context.exit_code);
+}
+
+}  // namespace pagejit::cli

@@ -1,0 +1,33 @@
+// The exit codes of the pagejit command. Stable: scripts switch on them.
+// Thread-safety: constant data and free functions.
+#pragma once
+
+#include <cstdint>
+
+#include "pagejit/status.h"
+
+namespace pagejit::cli {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kUsage = 1,         // a flag, a config.json or a spec that is not legal
+  kKernelFailed = 2,  // a kernel could not be compiled
+  kEnvironment = 3,   // no NVRTC, no driver, no GPU, or one too old
+  kIo = 4,            // a file or the cache directory could not be written or read
+  kVerification = 5,  // a kernel's results are wrong
+  kInterrupted = 6,   // what was done until then is kept
+  kUnsupportedLayers =
+      7,  // some layer kinds of a model have no kernel in this version; the others were served
+};
+
+// For the footer of --help.
+extern const char kExitCodeHelp[];
+
+// The code for a failure that ends a command.
+ExitCode exit_code_of(const Status& status);
+
+// Of two reasons the one to report: an interrupt, then environment, kernels, verification, I/O,
+// usage, layer kinds.
+ExitCode worse(ExitCode a, ExitCode b);
+
+}  // namespace pagejit::cli

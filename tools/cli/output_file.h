@@ -1,0 +1,19 @@
+// Files that commands write or need to write to. Thread-safety: free functions.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "pagejit/engine.h"
+
+namespace pagejit::cli {
+
+// Writes `text` to `path` ("-": to `out`). kCacheError, exit code 4, with the reason where that
+// fails.
+Status write_output(const std::string& path, const std::string& text, std::ostream& out);
+
+// Whether kernels can be kept where the options say: makes the directory and a file in it.
+// kCacheError with the reason.
+Status check_cache_directory(const EngineOptions& options);
+
+}  // namespace pagejit::cli

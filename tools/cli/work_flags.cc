@@ -1,0 +1,230 @@
+#include "tools/cli/work_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "tools/models/layer_support.h"
+#include "tools/models/tensor_parallel.h"
+
+namespace pagejit::cli {
+namespace {
+
+constexpr int kDefaultBlockSize = 16;  // vLLM's, and the smallest that most systems use
+
+Status usage(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+Result<DataType> dtype_of(const SpecFlags& flags) {
+  return flags.dtype ? parse_data_type(*flags.dtype) : Result<DataType>(DataType::kBFloat16);
+}
+
+Status check_heads(const char* flag, const std::optional<int>& value) {
+  if (!value || *value >= 1) return Status::ok();
+  return usage(std::string(flag) + " " + std::to_string(*value) + ": must be at least 1");
+}
+
+// The heads of one GPU from --num-heads, --num-kv-heads and --tp.
+struct Heads {
+  int group_size = 1;
+  int num_kv_heads = 0;  // not known
+};
+
+Result<Heads> resolve_heads(const SpecFlags& flags) {
+  if (Status s = check_heads("--num-heads", flags.num_heads); !s) return s;
+  if (Status s = check_heads("--num-kv-heads", flags.num_kv_heads); !s) return s;
+  if (flags.num_heads.has_value() && flags.num_kv_heads.has_value()) {
+    if (*flags.num_heads % *flags.num_kv_heads != 0) {
+      return usage("--num-heads " + std::to_string(*flags.num_heads) +
+                   ": must be a multiple of --num-kv-heads " + std::to_string(*flags.num_kv_heads));
+    }
+    models::ModelShape shape;
+    models::LayerAttention attention;
+    attention.num_heads = *flags.num_heads;
+    attention.num_kv_heads = *flags.num_kv_heads;
+    shape.kinds.push_back({attention, {0}});
+    const auto share = models::apply_tensor_parallel(shape, flags.tensor_parallel.value_or(1));
+    if (!share) return share.status();
+    const models::LayerAttention& on_gpu = share->kinds[0].attention;
+    if (flags.group_size && *flags.group_size != on_gpu.group_size()) {
+      return usage("--group-size " + std::to_string(*flags.group_size) + ": must be " +
+                   std::to_string(on_gpu.group_size()) +
+                   ", which --num-heads and --num-kv-heads give");
+    }
+    return Heads{on_gpu.group_size(), on_gpu.num_kv_heads};
+  }
+  if (flags.num_heads) return usage("--num-heads needs --num-kv-heads");
+  if (flags.tensor_parallel) return usage("--tp needs --model, or --num-heads and --num-kv-heads");
+  if (!flags.group_size)
+    return usage("--group-size is missing; or give --num-heads and --num-kv-heads");
+  return Heads{*flags.group_size, flags.num_kv_heads.value_or(0)};
+}
+
+Result<WorkItem> make_item(const SpecFlags& flags) {
+  if (!flags.head_size) return usage("--head-size is missing");
+  const Result<DataType> dtype = dtype_of(flags);
+  if (!dtype) return dtype.status().with_context("--dtype");
+  const Result<Heads> heads = resolve_heads(flags);
+  if (!heads) return heads.status();
+  WorkItem item;
+  item.spec.q_dtype = item.spec.kv_dtype = item.spec.out_dtype = *dtype;
+  item.spec.head_size = *flags.head_size;
+  item.spec.block_size = flags.block_size.value_or(kDefaultBlockSize);
+  item.spec.group_size = heads->group_size;
+  item.spec.debug = flags.debug;
+  item.num_kv_heads = heads->num_kv_heads;
+  if (const Status status = validate(item.spec); !status) return status;
+  return item;
+}
+
+void add_item(WorkItem item, WorkList* list) {
+  for (WorkItem& known : list->items) {
+    if (known.spec == item.spec && known.num_kv_heads == item.num_kv_heads &&
+        known.scale == item.scale) {
+      const std::string& name = item.model;
+      if (!name.empty() && known.model != name) known.model += ", " + name;
+      return;
+    }
+  }
+  list->items.push_back(std::move(item));
+}
+
+}  // namespace
+
+void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
+  if (with_models) {
+    command
+        .add_option("--model,-m", flags->models,
+                    "A model's config.json, or the folder that holds it; may be repeated")
+        ->type_name("FILE")
+        ->group("What");
+    command
+        .add_option("--tp", flags->tensor_parallel,
+                    "GPUs that share the heads (tensor parallelism)")
+        ->type_name("N")
+        ->group("What");
+  }
+  const auto number = [&](const char* name, std::optional<int>* value, const char* help) {
+    command.add_option(name, *value, help)->type_name("N")->group("What");
+  };
+  number("--head-size", &flags->head_size, "Elements per head: a multiple of 8 in [16, 256]");
+  number("--block-size", &flags->block_size, "Tokens per KV block (default 16)");
+  number("--group-size", &flags->group_size, "Query heads per KV head");
+  number("--num-heads", &flags->num_heads,
+         "Query heads; with --num-kv-heads instead of --group-size");
+  number("--num-kv-heads", &flags->num_kv_heads, "KV heads");
+  command
+      .add_option("--dtype", flags->dtype,
+                  with_models ? "bf16 or f16, instead of the model's (default bf16)"
+                              : "bf16 or f16 (default bf16)")
+      ->type_name("TYPE")
+      ->group("What");
+  command
+      .add_flag("--debug-checks", flags->debug,
+                "Kernels that check every block id, length and the workspace on the device")
+      ->group("What");
+}
+
+std::vector<KernelSpec> WorkList::specs() const {
+  std::vector<KernelSpec> distinct;
+  for (const WorkItem& item : items) {
+    if (std::find(distinct.begin(), distinct.end(), item.spec) == distinct.end()) {
+      distinct.push_back(item.spec);
+    }
+  }
+  return distinct;
+}
+
+Status add_model(const models::ModelShape& shape, const std::string& name, int block_size,
+                 bool debug, WorkList* list) {
+  list->description += name + ": " + models::describe_model(shape);
+  for (const models::LayerKind& kind : shape.kinds) {
+    if (models::needs_no_kernel(kind)) continue;
+    Result<KernelSpec> spec = models::spec_of_kind(shape, kind, block_size);
+    if (!spec) {
+      if (spec.status().code() != StatusCode::kUnsupported) return spec.status();
+      list->unsupported.push_back(name + ": " + spec.status().message());
+      continue;
+    }
+    spec->debug = debug;
+    WorkItem item = {*spec, kind.attention.num_kv_heads, kind.attention.scale, name};
+    const double usual = 1.0 / std::sqrt(static_cast<double>(spec->head_size));
+    if (item.scale == usual) item.scale = 0;
+    add_item(std::move(item), list);
+  }
+  return Status::ok();
+}
+
+Result<WorkList> make_work_list(const SpecFlags& flags) {
+  WorkList list;
+  if (flags.models.empty()) {
+    if (!flags.has_spec())
+      return usage("--model is missing; or give a spec (--head-size, --group-size)");
+    Result<WorkItem> item = make_item(flags);
+    if (!item) return item.status();
+    add_item(*item, &list);
+    return list;
+  }
+  if (flags.has_spec()) {
+    return usage("--model excludes --head-size, --group-size, --num-heads and --num-kv-heads");
+  }
+  models::ParseOptions options;
+  if (flags.dtype) {
+    const Result<DataType> dtype = dtype_of(flags);
+    if (!dtype) return dtype.status().with_context("--dtype");
+    options.dtype = *dtype;
+  }
+  for (const std::string& path : flags.models) {
+    const Result<models::ModelShape> shape = models::load_model_config(path, options);
+    if (!shape) return shape.status();
+    const Result<models::ModelShape> share =
+        models::apply_tensor_parallel(*shape, flags.tensor_parallel.value_or(1));
+    if (!share) return share.status().with_context(path);
+    const int block_size = flags.block_size.value_or(kDefaultBlockSize);
+    if (Status s = add_model(*share, model_name(path), block_size, flags.debug, &list); !s)
+      return s;
+  }
+  return list;
+}
+
+Result<KernelSpec> make_spec(const SpecFlags& flags) {
+  const Result<WorkItem> item = make_item(flags);
+  if (!item) return item.status();
+  return item->spec;
+}
+
+Result<std::vector<Target>> parse_targets(const std::vector<std::string>& texts) {
+  std::vector<Target> targets;
+  for (const std::string& text : texts) {
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find(',', begin), text.size());
+      const Result<Target> target = parse_target(text.substr(begin, end - begin));
+      if (!target) return target.status().with_context("--arch");
+      if (std::find(targets.begin(), targets.end(), *target) == targets.end()) {
+        targets.push_back(*target);
+      }
+      begin = end + 1;
+    }
+  }
+  return targets;
+}
+
+std::string short_spec(const KernelSpec& spec) {
+  return std::string(data_type_name(spec.q_dtype)) + " d" + std::to_string(spec.head_size) + " b" +
+         std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size) +
+         (spec.debug ? " debug" : "");
+}
+
+std::string model_name(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path file = fs::path(path).lexically_normal();
+  if (!file.has_filename()) file = file.parent_path();  // a folder with a slash after it
+  if (file.filename() == "config.json") {
+    file = file.has_parent_path() ? file.parent_path() : fs::path("config");
+  }
+  return file.extension() == ".json" ? file.stem().string() : file.filename().string();
+}
+
+}  // namespace pagejit::cli
