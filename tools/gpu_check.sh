@@ -59,8 +59,11 @@ if [ -e "$tree/gpu_tests.txt" ]; then
     [ -n "$program" ] && steps+=("test:$program 480 run_tests '$program' '$filter'")
   done <"$tree/gpu_tests.txt"
 fi
-steps+=("check 480 '$pagejit' check --json '$out/check.json'"
-        "bench 540 '$pagejit' bench --json '$out/bench.json'")
+steps+=("check 480 '$pagejit' check --json '$out/check.json'")
+for suite in decode v1v2 paging; do
+  steps+=("bench-$suite 480 '$pagejit' bench $suite --json '$out/bench_$suite.json'")
+done
+[ -e "$tree/tools/pagejit-bench-host" ] && steps+=("bench-host 300 '$pagejit' bench host")
 
 begin=$SECONDS
 {
