@@ -1,165 +1,13 @@
+// The driver's functions. Those that pagejit's own code never calls only exist.
 #include "tests/runtime/stub_driver/stub_driver.h"
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
-namespace pagejit_stub {
-namespace {
-
-// One function of the driver: its script and its count. Nothing here allocates or locks once made,
-// so that tests can measure the caller.
-class Function {
- public:
-  explicit Function(const char* name) : name_(name) { all().push_back(this); }
-
-  // What the call must return; CUDA_SUCCESS = do the work.
-  CUresult enter() {
-    calls_.fetch_add(1);
-    const int left = failures_.load();
-    if (left == 0) return CUDA_SUCCESS;
-    if (left > 0) failures_.fetch_sub(1);
-    return static_cast<CUresult>(result_.load());
-  }
-
-  void reset() {
-    calls_ = 0;
-    failures_ = 0;
-    removed_ = false;
-  }
-  void fail(CUresult result, int times) {
-    result_ = result;
-    failures_ = times;
-  }
-  void remove() { removed_ = true; }
-  bool removed() const { return removed_; }
-  uint64_t calls() const { return calls_; }
-  const char* name() const { return name_; }
-
-  static std::vector<Function*>& all() {
-    static std::vector<Function*> functions;
-    return functions;
-  }
-  static Function* find(const char* name) {
-    for (Function* function : all()) {
-      if (std::strcmp(function->name(), name) == 0) return function;
-    }
-    std::abort();  // a test names a function that the stub does not have
-  }
-
- private:
-  const char* name_;
-  std::atomic<uint64_t> calls_{0};
-  std::atomic<int> failures_{0};
-  std::atomic<int> result_{0};
-  std::atomic<bool> removed_{false};
-};
-
-struct Context {
-  int device = 0;
-  unsigned long long id = 0;
-  bool alive = true;
-};
-
-struct Library {
-  int kernel = 0;  // its address is the CUkernel
-};
-
-struct State {
-  std::mutex mutex;
-  int version = 12040;
-  int occupancy = 2;
-  std::vector<Device> devices{Device{}};
-  std::vector<std::unique_ptr<Context>>
-      contexts;  // never freed, so that stale handles stay readable
-  std::map<int, Context*> primaries;
-  std::map<int, int> primary_counts;
-  unsigned long long next_context_id = 1;
-  std::atomic<int> live_libraries{0};
-  std::atomic<int> max_dynamic_shared{0};
-  std::atomic<bool> work_may_run{false};
-  std::atomic<bool> unloaded_under_work{false};
-  std::atomic_flag launch_lock;
-  LaunchRecord launch;
-};
-
-State& state() {
-  static State instance;
-  return instance;
-}
-
-std::vector<Context*>& context_stack() {
-  static thread_local std::vector<Context*> stack;
-  return stack;
-}
-
-Context* new_context(int device) {
-  State& s = state();
-  s.contexts.push_back(std::make_unique<Context>());
-  Context* context = s.contexts.back().get();
-  context->device = device;
-  context->id = s.next_context_id++;
-  return context;
-}
-
-class ScriptImpl final : public Script {
- public:
-  void reset() override {
-    State& s = state();
-    std::lock_guard lock(s.mutex);
-    for (Function* function : Function::all()) function->reset();
-    s.version = 12040;
-    s.occupancy = 2;
-    s.devices = {Device{}};
-    s.primaries.clear();
-    s.primary_counts.clear();
-    s.live_libraries = 0;
-    s.work_may_run = false;
-    s.unloaded_under_work = false;
-    s.launch = {};
-    context_stack().clear();
-  }
-  void set_driver_version(int version) override { state().version = version; }
-  void set_devices(const Device* devices, int count) override {
-    state().devices.assign(devices, devices + count);
-  }
-  void fail(const char* function, CUresult result, int times) override {
-    Function::find(function)->fail(result, times);
-  }
-  void remove(const char* function) override { Function::find(function)->remove(); }
-  uint64_t calls(const char* function) override { return Function::find(function)->calls(); }
-  uint64_t total_calls() override {
-    uint64_t total = 0;
-    for (Function* function : Function::all()) total += function->calls();
-    return total;
-  }
-  LaunchRecord last_launch() override { return state().launch; }
-  int live_libraries() override { return state().live_libraries; }
-  int live_primary_contexts() override {
-    int live = 0;
-    for (auto [device, count] : state().primary_counts) live += count;
-    return live;
-  }
-  bool work_may_run() override { return state().work_may_run; }
-  bool unloaded_under_work() override { return state().unloaded_under_work; }
-  int max_dynamic_shared() override { return state().max_dynamic_shared; }
-  void set_occupancy(int ctas_per_sm) override { state().occupancy = ctas_per_sm; }
-  CUcontext make_context(int device) override {
-    std::lock_guard lock(state().mutex);
-    return reinterpret_cast<CUcontext>(new_context(device));
-  }
-  void destroy_context(CUcontext context) override {
-    reinterpret_cast<Context*>(context)->alive = false;
-  }
-};
-
-}  // namespace
-}  // namespace pagejit_stub
+#include "tests/runtime/stub_driver/stub_state.h"
 
 using pagejit_stub::Context;
 using pagejit_stub::context_stack;
@@ -167,18 +15,6 @@ using pagejit_stub::Function;
 using pagejit_stub::Library;
 using pagejit_stub::State;
 using pagejit_stub::state;
-
-#define PAGEJIT_STUB_EXPORT extern "C" __attribute__((visibility("default")))
-
-PAGEJIT_STUB_EXPORT pagejit_stub::Script* pagejit_stub_script() {
-  static pagejit_stub::ScriptImpl script;
-  return &script;
-}
-
-#ifdef PAGEJIT_STUB_IS_EMULATOR
-PAGEJIT_STUB_EXPORT int pagejit_emulator_abi() { return 1; }
-PAGEJIT_STUB_EXPORT const char* pagejit_emulator_last_report() { return "stub report"; }
-#endif
 
 namespace {
 
@@ -339,8 +175,11 @@ CUresult load(CUlibrary* out, const void* code, CUjit_option*, void**, unsigned,
       0) {
     return CUDA_ERROR_INVALID_IMAGE;
   }
-  *out = reinterpret_cast<CUlibrary>(new Library);
-  ++state().live_libraries;
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.libraries.push_back(std::make_unique<Library>());
+  *out = reinterpret_cast<CUlibrary>(s.libraries.back().get());
+  ++s.live_libraries;
   return CUDA_SUCCESS;
 }
 
@@ -348,7 +187,9 @@ Function f_unload("cuLibraryUnload");
 CUresult unload(CUlibrary library) {
   if (CUresult result = f_unload.enter(); result != CUDA_SUCCESS) return result;
   if (state().work_may_run) state().unloaded_under_work = true;
-  delete reinterpret_cast<Library*>(library);
+  if (!std::exchange(reinterpret_cast<Library*>(library)->alive, false)) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   --state().live_libraries;
   return CUDA_SUCCESS;
 }

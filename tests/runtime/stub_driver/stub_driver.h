@@ -20,14 +20,14 @@ struct Device {
   int bus_bits = 0;
 };
 
-// The last launch, and the count of all.
+// The last launch.
 struct LaunchRecord {
   CUlaunchConfig config{};
   void* kernel = nullptr;
   pagejit_shared::DecodeParams params{};
 };
 
-// Of one function of the driver.
+// What tests set and ask.
 class Script {
  public:
   virtual ~Script() = default;
@@ -50,7 +50,7 @@ class Script {
   virtual LaunchRecord last_launch() = 0;
   virtual int live_libraries() = 0;
   virtual int live_primary_contexts() = 0;
-  // Calls of cuCtxSynchronize since the last launch; 0 while work may run.
+  // Whether there was a launch since the last cuCtxSynchronize.
   virtual bool work_may_run() = 0;
   // Whether a library was unloaded while work could run.
   virtual bool unloaded_under_work() = 0;
