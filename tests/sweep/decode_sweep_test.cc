@@ -1,0 +1,44 @@
+// Rendered decode kernels against the float64 reference: the covering array, or with --all the full
+// product of the spec's fields (long). The rule by which a case passes stands in
+// tools/check/compare.h.
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "tests/sweep/sweep_cases.h"
+#include "tests/sweep/test_device.h"
+
+namespace pagejit {
+namespace {
+
+bool run_all = false;
+
+class DecodeSweep : public DeviceTest, public testing::WithParamInterface<SweepCase> {};
+
+TEST_P(DecodeSweep, IsAsCloseToFloat64AsTheNaiveComputation) {
+  const SweepCase& c = GetParam();
+  if (device().emulator != nullptr) device().emulator->set_schedule(c.order, c.completion, 1);
+  const Result<CheckReport> result = run_check(engine(), session(), c.spec(), c.check_options());
+  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
+                              << report();
+  EXPECT_TRUE(result->passed) << result->sentence;
+  RecordProperty("ratio", std::to_string(result->worst_ratio));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DecodeSweep,
+                         testing::ValuesIn(run_all ? all_cases() : pairwise_cases()),
+                         [](const testing::TestParamInfo<SweepCase>& test) {
+                           return test.param.name();
+                         });
+
+}  // namespace
+}  // namespace pagejit
+
+int main(int argc, char** argv) {
+  // GoogleTest makes the list of cases in InitGoogleTest.
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--all") pagejit::run_all = true;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,177 @@
+#include "tests/sweep/test_device.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace pagejit {
+namespace {
+
+Result<std::unique_ptr<TestDevice>> open_device() {
+  Result<EngineOptions> options = EngineOptions::from_environment();
+  if (!options) return options.status();
+  auto device = std::make_unique<TestDevice>();
+  device->options = *options;
+  Result<std::unique_ptr<DeviceSession>> session = DeviceSession::open(*options);
+  if (!session) return session.status();
+  device->session = std::move(session).value();
+  Result<std::shared_ptr<Engine>> engine = Engine::create(*options);
+  if (!engine) return engine.status();
+  device->engine = std::move(engine).value();
+  if (device->session->is_emulator()) {
+    device->emulator = std::make_unique<EmulatorControls>(device->session->driver());
+  }
+  return device;
+}
+
+// Opens the device at the first need, and closes it while the driver's library is still alive.
+class DeviceEnvironment : public testing::Environment {
+ public:
+  TestDevice* get() {
+    if (!opened_) {
+      opened_ = true;
+      Result<std::unique_ptr<TestDevice>> device = open_device();
+      if (device) {
+        device_ = std::move(device).value();
+      } else {
+        status_ = device.status();
+      }
+    }
+    return device_.get();
+  }
+  const Status& status() const { return status_; }
+  void TearDown() override {
+    if (device_ != nullptr) {
+      device_->checked_engine.reset();
+      device_->engine.reset();
+      device_.reset();
+    }
+    opened_ = false;
+  }
+
+ private:
+  bool opened_ = false;
+  std::unique_ptr<TestDevice> device_;
+  Status status_;
+};
+
+// GoogleTest owns it.
+DeviceEnvironment* const environment =
+    static_cast<DeviceEnvironment*>(testing::AddGlobalTestEnvironment(new DeviceEnvironment));
+
+template <class Function>
+Function find(const Driver& driver, const char* name) {
+  void* symbol = driver.symbol(name);
+  EXPECT_NE(symbol, nullptr) << "the emulator does not export " << name;
+  return reinterpret_cast<Function>(symbol);
+}
+
+}  // namespace
+
+EmulatorControls::EmulatorControls(const Driver& driver)
+    : options_(find<decltype(options_)>(driver, "pagejit_emulator_options")),
+      configure_(find<decltype(configure_)>(driver, "pagejit_emulator_configure")),
+      counters_(find<decltype(counters_)>(driver, "pagejit_emulator_counters")),
+      reset_counters_(find<decltype(reset_counters_)>(driver, "pagejit_emulator_reset_counters")),
+      last_report_(find<decltype(last_report_)>(driver, "pagejit_emulator_last_report")) {}
+
+PagejitEmulatorOptions EmulatorControls::options() const {
+  PagejitEmulatorOptions options = {};
+  options.struct_size = sizeof options;
+  options_(&options);
+  return options;
+}
+
+void EmulatorControls::configure(const PagejitEmulatorOptions& options) const {
+  EXPECT_EQ(configure_(&options), 0) << "the emulator refused its options";
+}
+
+void EmulatorControls::set_schedule(PagejitEmulatorOrder order,
+                                    PagejitEmulatorCompletion completion, uint64_t seed) const {
+  PagejitEmulatorOptions options = this->options();
+  options.order = order;
+  options.completion = completion;
+  options.seed = seed;
+  configure(options);
+}
+
+PagejitEmulatorCounters EmulatorControls::counters() const {
+  PagejitEmulatorCounters counters = {};
+  counters.struct_size = sizeof counters;
+  counters_(&counters);
+  return counters;
+}
+
+void DeviceTest::SetUp() {
+  device_ = environment->get();
+  if (device_ == nullptr) {
+    const char* asked = std::getenv("PAGEJIT_DRIVER");
+    if (asked != nullptr && *asked != '\0') {
+      FAIL() << "PAGEJIT_DRIVER=" << asked << ": " << environment->status().to_string();
+    }
+    GTEST_SKIP() << "no GPU to run on: " << environment->status().message();
+  }
+  if (device_->emulator != nullptr) saved_ = device_->emulator->options();
+}
+
+void DeviceTest::TearDown() {
+  if (device_ != nullptr && device_->emulator != nullptr) device_->emulator->configure(saved_);
+}
+
+Engine& DeviceTest::checked_engine() {
+  EXPECT_NE(device_->emulator, nullptr) << "only the emulator has checked builds";
+  if (device_->checked_engine == nullptr) {
+    EngineOptions options = device_->options;
+    options.host_build = HostBuild::kChecked;
+    Result<std::shared_ptr<Engine>> made = Engine::create(options);
+    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+    device_->checked_engine = std::move(made).value();
+  }
+  return *device_->checked_engine;
+}
+
+Kernel DeviceTest::prepare(const KernelSpec& spec) {
+  Result<Kernel> kernel = engine().prepare(spec);
+  EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string() << kernel.status().detail();
+  return kernel ? *kernel : Kernel();
+}
+
+CheckReport DeviceTest::launch_and_compare(const Kernel& kernel, DeviceBatch& device_batch,
+                                           const DecodeArgs& args, const DecodeBatch& batch,
+                                           const ReferenceResults& reference) {
+  Status status = device_batch.reset_results();
+  if (status) status = kernel.launch(args, nullptr);
+  if (status) status = session().synchronize();
+  EXPECT_TRUE(status.is_ok()) << status.to_string() << report();
+  const Result<DecodeResults> results = device_batch.download();
+  EXPECT_TRUE(results.is_ok()) << results.status().to_string();
+  if (!status || !results) return {};
+  return compare_results(batch, reference, *results, args.lse != nullptr, args.num_splits);
+}
+
+std::string DeviceTest::report() const {
+  return device_->emulator == nullptr ? "" : "\n" + device_->emulator->last_report();
+}
+
+void EmulatorTest::SetUp() {
+  DeviceTest::SetUp();
+  if (IsSkipped() || HasFatalFailure()) return;
+  if (device().emulator == nullptr) GTEST_SKIP() << "looks into the emulator; this is a GPU";
+}
+
+KernelSpec make_spec(DataType type, int head_size, int block_size, int group_size, bool debug) {
+  return {.q_dtype = type,
+          .kv_dtype = type,
+          .out_dtype = type,
+          .head_size = head_size,
+          .block_size = block_size,
+          .group_size = group_size,
+          .debug = debug};
+}
+
+DecodeBatch make_batch(const BatchOptions& options) {
+  Result<DecodeBatch> batch = make_decode_batch(options);
+  EXPECT_TRUE(batch.is_ok()) << batch.status().to_string();
+  return batch ? std::move(batch).value() : DecodeBatch();
+}
+
+}  // namespace pagejit

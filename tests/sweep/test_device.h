@@ -1,0 +1,87 @@
+// The device that the sweeps run on: the emulator where PAGEJIT_DRIVER says so, else a GPU, else
+// the tests skip. One engine and one session for all tests of a program, opened at the first need
+// and closed after the last test. Thread-safety: the main thread of a test program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "runtime/emulator/emulator.h"
+#include "tools/check/check.h"
+#include "tools/check/device_batch.h"
+
+namespace pagejit {
+
+// The emulator's own controls, found in the driver's library.
+class EmulatorControls {
+ public:
+  explicit EmulatorControls(const Driver& driver);
+
+  PagejitEmulatorOptions options() const;
+  void configure(const PagejitEmulatorOptions& options) const;
+  void set_schedule(PagejitEmulatorOrder order, PagejitEmulatorCompletion completion,
+                    uint64_t seed) const;
+  void reset_counters() const { reset_counters_(); }
+  PagejitEmulatorCounters counters() const;
+  std::string last_report() const { return last_report_(); }
+
+ private:
+  decltype(&pagejit_emulator_options) options_;
+  decltype(&pagejit_emulator_configure) configure_;
+  decltype(&pagejit_emulator_counters) counters_;
+  decltype(&pagejit_emulator_reset_counters) reset_counters_;
+  decltype(&pagejit_emulator_last_report) last_report_;
+};
+
+struct TestDevice {
+  EngineOptions options;
+  std::unique_ptr<DeviceSession> session;
+  std::shared_ptr<Engine> engine;
+  std::shared_ptr<Engine> checked_engine;      // of HostBuild::kChecked; made at the first need
+  std::unique_ptr<EmulatorControls> emulator;  // null on a GPU
+};
+
+// A test that runs kernels. Without a device it skips with the reason; but where PAGEJIT_DRIVER
+// asks for one it fails.
+class DeviceTest : public testing::Test {
+ protected:
+  void SetUp() override;
+  // The emulator's schedule goes back to what the environment says.
+  void TearDown() override;
+
+  TestDevice& device() { return *device_; }
+  const DeviceSession& session() { return *device_->session; }
+  Engine& engine() { return *device_->engine; }
+  // HostBuild::kChecked; fails the test on a GPU.
+  Engine& checked_engine();
+
+  // Prepares a kernel; fails the test where that fails.
+  Kernel prepare(const KernelSpec& spec);
+  // Launches, waits, downloads and compares.
+  CheckReport launch_and_compare(const Kernel& kernel, DeviceBatch& device_batch,
+                                 const DecodeArgs& args, const DecodeBatch& batch,
+                                 const ReferenceResults& reference);
+  // What to add to a failure: the emulator's last report.
+  std::string report() const;
+
+ private:
+  TestDevice* device_ = nullptr;
+  PagejitEmulatorOptions saved_ = {};
+};
+
+// Tests that look into the emulator skip on a GPU.
+class EmulatorTest : public DeviceTest {
+ protected:
+  void SetUp() override;
+  const EmulatorControls& emulator() { return *device().emulator; }
+};
+
+KernelSpec make_spec(DataType type, int head_size, int block_size, int group_size,
+                     bool debug = false);
+
+// A batch that must be valid; fails the test where it is not.
+DecodeBatch make_batch(const BatchOptions& options);
+
+}  // namespace pagejit
