@@ -28,7 +28,8 @@ void complete(Thread* thread, PendingCopy* copy) {
   Cta& cta = *thread->cta;
   const auto offset = static_cast<unsigned>(cta.arena.offset(copy->shared));
   if (!cta.checker.end_copy(cta.clocks, thread->idx, offset, Site(copy->loc))) {
-    m.fail(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
+    m.fault(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
+    m.leave();
   }
 }
 
@@ -61,7 +62,8 @@ void cp_async_16(void* shared, const void* global, bool valid, Loc loc) {
     Cta& cta = *thread.cta;
     const auto offset = static_cast<unsigned>(cta.arena.offset(shared));
     if (!cta.checker.begin_copy(cta.clocks, thread.idx, offset, Site(loc))) {
-      m.fail(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
+      m.fault(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
+      m.leave();
     }
   }
   thread.async.copies.push_back({shared, valid ? global : nullptr, false, loc});

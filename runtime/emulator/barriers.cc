@@ -23,10 +23,11 @@ void check_count(const Cta& cta, int barrier, int num_threads, Loc loc) {
   const auto limit = static_cast<int>(cta.threads.size());
   if (barrier < 1 || barrier >= kNumBarriers || num_threads < kWarpSize || num_threads > limit ||
       num_threads % kWarpSize != 0) {
-    machine().fail(CUDA_ERROR_LAUNCH_FAILED,
-                   text("sync_named(%d, %d) at %s: the barrier must be in [1, 15], the number of "
-                        "threads a multiple of 32 in [32, %d]",
-                        barrier, num_threads, line_text(loc).c_str(), limit));
+    machine().fault(CUDA_ERROR_LAUNCH_FAILED,
+                    text("sync_named(%d, %d) at %s: the barrier must be in [1, 15], the number of "
+                         "threads a multiple of 32 in [32, %d]",
+                         barrier, num_threads, line_text(loc).c_str(), limit));
+    machine().leave();
   }
 }
 
@@ -40,15 +41,17 @@ void reach(Operation operation, int id, int num_threads, Loc loc) {
     barrier.num_threads = num_threads;
     barrier.loc = loc;
   } else if (barrier.num_threads != num_threads) {
-    m.fail(CUDA_ERROR_LAUNCH_FAILED,
-           text("sync_named %d for %d threads at %s, but warps already there came for %d threads "
-                "at %s",
-                id, num_threads, line_text(loc).c_str(), barrier.num_threads,
-                line_text(barrier.loc).c_str()));
+    m.fault(CUDA_ERROR_LAUNCH_FAILED,
+            text("sync_named %d for %d threads at %s, but warps already there came for %d threads "
+                 "at %s",
+                 id, num_threads, line_text(loc).c_str(), barrier.num_threads,
+                 line_text(barrier.loc).c_str()));
+    m.leave();
   } else if (operation == Operation::kSyncCta &&
              (barrier.loc.line != loc.line || std::strcmp(barrier.loc.file, loc.file) != 0)) {
-    m.fail(CUDA_ERROR_LAUNCH_FAILED, text("warps are in different sync_cta(): at %s and at %s",
-                                          line_text(loc).c_str(), line_text(barrier.loc).c_str()));
+    m.fault(CUDA_ERROR_LAUNCH_FAILED, text("warps are in different sync_cta(): at %s and at %s",
+                                           line_text(loc).c_str(), line_text(barrier.loc).c_str()));
+    m.leave();
   }
   barrier.warps |= 1u << self.warp->idx;
   self.warp->arrived = 0;

@@ -27,11 +27,12 @@ bool same_line(Loc a, Loc b) {
 }
 
 [[noreturn]] void fail_diverged(const Warp& warp, int lane, Operation operation, Loc loc) {
-  machine().fail(CUDA_ERROR_LAUNCH_FAILED,
-                 text("warp %d diverged: lane %d is in %s at %s, lanes %s wait in %s at %s",
-                      warp.idx, lane, operation_name(operation), line_text(loc).c_str(),
-                      ranges_text(lanes_of(warp.arrived)).c_str(), operation_name(warp.operation),
-                      line_text(warp.loc).c_str()));
+  machine().fault(CUDA_ERROR_LAUNCH_FAILED,
+                  text("warp %d diverged: lane %d is in %s at %s, lanes %s wait in %s at %s",
+                       warp.idx, lane, operation_name(operation), line_text(loc).c_str(),
+                       ranges_text(lanes_of(warp.arrived)).c_str(), operation_name(warp.operation),
+                       line_text(warp.loc).c_str()));
+  machine().leave();
 }
 
 struct ShuffleArgs {
@@ -48,9 +49,10 @@ bool arrive(Operation operation, int detail, void* args, Loc loc) {
   Thread& thread = m.current();
   Warp& warp = *thread.warp;
   if (warp.exited != 0) {
-    m.fail(CUDA_ERROR_LAUNCH_FAILED,
-           text("%s at %s, but lanes %s of the warp have exited", operation_name(operation),
-                line_text(loc).c_str(), ranges_text(lanes_of(warp.exited)).c_str()));
+    m.fault(CUDA_ERROR_LAUNCH_FAILED,
+            text("%s at %s, but lanes %s of the warp have exited", operation_name(operation),
+                 line_text(loc).c_str(), ranges_text(lanes_of(warp.exited)).c_str()));
+    m.leave();
   }
   if (warp.arrived == 0) {
     warp.operation = operation;
@@ -81,9 +83,11 @@ void release_warp() {
 unsigned shuffle_xor(unsigned value, int lane_mask, Loc loc) {
   ShuffleArgs args = {value, lane_mask, 0};
   if (lane_mask < 0 || lane_mask >= kWarpSize) {
-    machine().fail(CUDA_ERROR_LAUNCH_FAILED, text("shuffle_xor with lane mask %d at %s: must be in "
-                                                  "[0, 31]",
-                                                  lane_mask, line_text(loc).c_str()));
+    machine().fault(CUDA_ERROR_LAUNCH_FAILED,
+                    text("shuffle_xor with lane mask %d at %s: must be in "
+                         "[0, 31]",
+                         lane_mask, line_text(loc).c_str()));
+    machine().leave();
   }
   if (arrive(Operation::kShuffleXor, 0, &args, loc)) {
     Warp& warp = *machine().current().warp;

@@ -24,6 +24,24 @@ constexpr size_t kMaxFreedRanges = 64;
 
 size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
+// Tells AddressSanitizer of what lies between an allocation and its guards. (Not of the guards: its
+// own memory for them would be committed, and large.)
+#if defined(__SANITIZE_ADDRESS__)
+template <class Mark>
+void mark_pads(const Allocation& a, Mark mark) {
+  auto* begin = reinterpret_cast<unsigned char*>(a.begin);
+  unsigned char* first_page = static_cast<unsigned char*>(a.map) + kGuardBytes;
+  unsigned char* end_page = static_cast<unsigned char*>(a.map) + a.map_bytes - kGuardBytes;
+  mark(first_page, static_cast<size_t>(begin - first_page));
+  mark(begin + a.bytes, static_cast<size_t>(end_page - begin - a.bytes));
+}
+void poison_pads(const Allocation& a) { mark_pads(a, __asan_poison_memory_region); }
+void unpoison_pads(const Allocation& a) { mark_pads(a, __asan_unpoison_memory_region); }
+#else
+void poison_pads(const Allocation&) {}
+void unpoison_pads(const Allocation&) {}
+#endif
+
 }  // namespace
 
 GlobalMemory::~GlobalMemory() {
@@ -48,10 +66,7 @@ uintptr_t GlobalMemory::allocate(size_t bytes, bool is_host) {
   // As near to the guard at its end as the alignment lets it lie.
   unsigned char* begin = pages + used - round_up(bytes, kAlignment);
   if (bytes <= kMaxPoisonedBytes) std::memset(pages, 0xff, used);
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_poison_memory_region(pages, used);
-  __asan_unpoison_memory_region(begin, bytes);
-#endif
+  poison_pads({reinterpret_cast<uintptr_t>(begin), bytes, is_host, map, map_bytes});
   const auto address = reinterpret_cast<uintptr_t>(begin);
   allocations_[address] = {address, bytes, is_host, map, map_bytes};
   if (!is_host) device_bytes_ += bytes;
@@ -65,9 +80,7 @@ bool GlobalMemory::release(uintptr_t begin, bool is_host) {
   allocations_.erase(it);
   last_found_ = nullptr;
   if (!is_host) device_bytes_ -= allocation.bytes;
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(allocation.map, allocation.map_bytes);
-#endif
+  unpoison_pads(allocation);
   // Keeps the addresses but not the pages: a use after free faults, and no new allocation takes the
   // place at once.
   mmap(allocation.map, allocation.map_bytes, PROT_NONE,

@@ -27,6 +27,7 @@ std::optional<Fault> Machine::run(const LaunchRequest& request,
   fault_.reset();
   interruption_.reset();
   out_of_time_ = false;
+  host_ = FiberContext();  // of this OS thread, which may be another than last time
   if (checked()) global_checker_.reset();
 
   const uint64_t count =
@@ -157,9 +158,10 @@ void Machine::finish_thread() {
   thread->exited = true;
   warp.exited |= 1u << thread->lane();
   if (warp.arrived != 0) {
-    fail(CUDA_ERROR_LAUNCH_FAILED,
-         text("lane %d exits while other lanes of its warp wait in %s at %s", thread->lane(),
-              operation_name(warp.operation), line_text(warp.loc).c_str()));
+    fault(CUDA_ERROR_LAUNCH_FAILED,
+          text("lane %d exits while other lanes of its warp wait in %s at %s", thread->lane(),
+               operation_name(warp.operation), line_text(warp.loc).c_str()));
+    leave();
   }
   --thread->cta->live_threads;
   Thread* next = thread->cta->live_threads > 0 ? take_ready() : nullptr;
@@ -260,13 +262,11 @@ std::string Machine::all_ctas_text(const char* what) const {
   return result;
 }
 
-void Machine::fail(CUresult code, std::string report) {
+void Machine::fault(CUresult code, const std::string& report) {
   fault_ = {code, where() + ": " + report};
-  report = std::string();  // this frame is never unwound
-  leave_for_good();
 }
 
-void Machine::leave_for_good() {
+void Machine::leave() {
   Thread* thread = current_;
   current_ = nullptr;
   switch_fiber(&thread->context, &host_, true);
@@ -276,7 +276,7 @@ void Machine::leave_for_good() {
 void Machine::fail_out_of_time() {
   fault_ = {CUDA_ERROR_LAUNCH_TIMEOUT,
             all_ctas_text(text("no CTA ended for %g s", options_->watchdog_s).c_str())};
-  leave_for_good();
+  leave();
 }
 
 void Machine::abandon_in_kernel_code(int signal, uintptr_t pc, uintptr_t address) {

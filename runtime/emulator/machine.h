@@ -63,8 +63,11 @@ class Machine {
     if (out_of_time_) fail_out_of_time();
   }
 
-  // Ends the launch. The report gets the kernel, the CTA and the thread in front.
-  [[noreturn]] void fail(CUresult code, std::string report);
+  // Two statements end the launch: fault() keeps the report, with the kernel, the CTA and the
+  // thread in front, and leave() abandons the fiber. Apart, because the frame is never unwound:
+  // what the report was made of must be gone before.
+  void fault(CUresult code, const std::string& report);
+  [[noreturn]] void leave();
 
   // ---- For the signal handlers of fault_signals.cc ----
 
@@ -89,7 +92,6 @@ class Machine {
   void finish_thread();
   Thread* take_ready();
   void run_until_event();
-  [[noreturn]] void leave_for_good();
   [[noreturn]] void fail_out_of_time();
   std::string where() const;
   std::string interruption_report() const;

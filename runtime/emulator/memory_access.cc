@@ -25,13 +25,10 @@ std::string place_text(const void* p) {
 
 void check_alignment(const void* p, unsigned bytes, unsigned alignment, const char* what, Loc loc) {
   if (reinterpret_cast<uintptr_t>(p) % alignment == 0) return;
-  machine().fail(CUDA_ERROR_MISALIGNED_ADDRESS,
-                 text("%s of %u bytes at %s, which is not %u-byte aligned, at %s", what, bytes,
-                      place_text(p).c_str(), alignment, line_text(loc).c_str()));
-}
-
-[[noreturn]] void fail_race(const std::string& finding) {
-  machine().fail(CUDA_ERROR_LAUNCH_FAILED, finding);
+  machine().fault(CUDA_ERROR_MISALIGNED_ADDRESS,
+                  text("%s of %u bytes at %s, which is not %u-byte aligned, at %s", what, bytes,
+                       place_text(p).c_str(), alignment, line_text(loc).c_str()));
+  machine().leave();
 }
 
 void note_global_write(void* p, unsigned bytes, Site site) {
@@ -40,7 +37,8 @@ void note_global_write(void* p, unsigned bytes, Site site) {
   const Thread& thread = m.current();
   if (!m.global_checker().write(thread.cta->clocks, thread.idx, reinterpret_cast<uintptr_t>(p),
                                 bytes, site)) {
-    fail_race(m.global_checker().finding(*m.request().image));
+    m.fault(CUDA_ERROR_LAUNCH_FAILED, m.global_checker().finding(*m.request().image));
+    m.leave();
   }
 }
 
@@ -50,7 +48,8 @@ void note_global_read_at(const void* p, unsigned bytes, Site site) {
   const Thread& thread = m.current();
   if (!m.global_checker().read(thread.cta->clocks, thread.idx, reinterpret_cast<uintptr_t>(p),
                                bytes, site)) {
-    fail_race(m.global_checker().finding(*m.request().image));
+    m.fault(CUDA_ERROR_LAUNCH_FAILED, m.global_checker().finding(*m.request().image));
+    m.leave();
   }
 }
 
@@ -62,7 +61,9 @@ void note_shared(const void* p, unsigned bytes, bool is_write, Site site) {
   const auto offset = static_cast<unsigned>(cta.arena.offset(p));
   const bool fine = is_write ? cta.checker.write(cta.clocks, thread.idx, offset, bytes, site)
                              : cta.checker.read(cta.clocks, thread.idx, offset, bytes, site);
-  if (!fine) fail_race(cta.checker.finding(*m.request().image));
+  if (fine) return;
+  m.fault(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
+  m.leave();
 }
 
 // Atomics are where CTAs meet: a good moment to let others run.
@@ -81,9 +82,10 @@ void count_poll() {
 void check_shared(const void* p, unsigned bytes, unsigned alignment, const char* what, Loc loc) {
   Machine& m = machine();
   if (!m.current().cta->arena.holds(p, bytes)) {
-    m.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-           text("%s of %u bytes outside of shared memory, at %s, at %s", what, bytes,
-                place_text(p).c_str(), line_text(loc).c_str()));
+    m.fault(CUDA_ERROR_ILLEGAL_ADDRESS,
+            text("%s of %u bytes outside of shared memory, at %s, at %s", what, bytes,
+                 place_text(p).c_str(), line_text(loc).c_str()));
+    m.leave();
   }
   check_alignment(p, bytes, alignment, what, loc);
 }
@@ -92,9 +94,10 @@ void check_global(const void* p, unsigned bytes, unsigned alignment, const char*
   check_alignment(p, bytes, alignment, what, loc);
   Machine& m = machine();
   if (m.memory().find(reinterpret_cast<uintptr_t>(p), bytes) != nullptr) return;
-  m.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-         text("%s of %u bytes outside of every allocation, at %s, at %s", what, bytes,
-              place_text(p).c_str(), line_text(loc).c_str()));
+  m.fault(CUDA_ERROR_ILLEGAL_ADDRESS,
+          text("%s of %u bytes outside of every allocation, at %s, at %s", what, bytes,
+               place_text(p).c_str(), line_text(loc).c_str()));
+  m.leave();
 }
 
 void note_shared_read(const void* p, unsigned bytes, Loc loc) {
@@ -177,15 +180,17 @@ void plain_access(const void* p, unsigned long long bytes, bool is_write, const 
     return is_write ? note_global_write(const_cast<void*>(p), size, site)
                     : note_global_read_at(p, size, site);
   }
-  m.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-         text("%s of %u bytes outside of all memory of the kernel, at %s, at %s",
-              is_write ? "write" : "read", size, place_text(p).c_str(),
-              site.describe(*m.request().image).c_str()));
+  m.fault(CUDA_ERROR_ILLEGAL_ADDRESS,
+          text("%s of %u bytes outside of all memory of the kernel, at %s, at %s",
+               is_write ? "write" : "read", size, place_text(p).c_str(),
+               site.describe(*m.request().image).c_str()));
+  m.leave();
 }
 
 void undefined_behaviour(const char* what, const char* file, unsigned line, unsigned column) {
-  machine().fail(CUDA_ERROR_LAUNCH_FAILED,
-                 text("undefined behaviour: %s at %s:%u:%u", what, file, line, column));
+  machine().fault(CUDA_ERROR_LAUNCH_FAILED,
+                  text("undefined behaviour: %s at %s:%u:%u", what, file, line, column));
+  machine().leave();
 }
 
 }  // namespace pagejit_emulator
