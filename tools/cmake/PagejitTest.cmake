@@ -20,10 +20,12 @@ function(pagejit_test name)
   # gtest_discover_tests flattens lists in its PROPERTIES, so ctest sets them from a file of its own.
   set(labels ${folder} ${ARG_LABELS})
   set(properties_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake")
-  file(WRITE "${properties_file}"
-    "foreach(test IN LISTS ${name}_TESTS)\n"
-    "  set_tests_properties(\"\${test}\" PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS \"${labels}\"\n"
-    "                       ENVIRONMENT \"${ARG_ENVIRONMENT}\")\n"
-    "endforeach()\n")
+  # Generated, so that the environment may name the files of targets.
+  file(GENERATE OUTPUT "${properties_file}" CONTENT
+"foreach(test IN LISTS ${name}_TESTS)
+  set_tests_properties(\"\${test}\" PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS \"${labels}\"
+                       ENVIRONMENT \"${ARG_ENVIRONMENT}\")
+endforeach()
+")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${properties_file}")
 endfunction()
