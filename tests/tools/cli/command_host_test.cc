@@ -1,0 +1,103 @@
+// The program compiling for the host and launching on the CPU emulator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli/command_runner.h"
+
+namespace pagejit::cli {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(PrecompileHostTest, SecondRunFindsItsKernels) {
+  const CommandRunner runner;
+  const std::vector<std::string> arguments = {"precompile", "--model", model_file("llama-3.2-1b"),
+                                              "--arch", "host"};
+  const CommandResult first = runner.run(arguments);
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("1 kernel: 1 compiled, 0 cached"));
+  EXPECT_THAT(first.err, HasSubstr("[1/1] compiled host bf16 d64 b16 g4"));
+  const CommandResult second = runner.run(arguments);
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_THAT(second.out, HasSubstr("1 kernel: 0 compiled, 1 cached"));
+}
+
+TEST(PrecompileHostTest, SupportedLayersOfAMixedModelAreServed) {
+  const CommandResult result =
+      CommandRunner().run({"precompile", "--model", model_file("gemma-3-270m"), "--arch", "host"});
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_THAT(result.out, HasSubstr("1 kernel: 1 compiled"));
+  EXPECT_THAT(result.err, HasSubstr("(15 of 18): not supported yet: sliding window of 512 keys"));
+}
+
+// Eight kernels, one at a time: interrupted after the first, which is kept.
+TEST(PrecompileHostTest, InterruptKeepsWhatIsDone) {
+  const CommandRunner runner;
+  const std::vector<std::string> arguments = {"precompile",
+                                              "-j",
+                                              "1",
+                                              "--arch",
+                                              "host,host_80",
+                                              "--model",
+                                              model_file("llama-3.2-1b"),
+                                              "--model",
+                                              model_file("smollm2-135m"),
+                                              "--model",
+                                              model_file("falcon-7b"),
+                                              "--model",
+                                              model_file("gpt-neox-20b")};
+  const CommandResult result = runner.run_and_interrupt(arguments, 1);
+  EXPECT_EQ(result.exit_code, 6);
+  EXPECT_THAT(result.out, HasSubstr("not started"));
+  const CommandResult again = runner.run(arguments);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("  cached  "));
+  EXPECT_THAT(again.out, HasSubstr("8 kernels: "));
+}
+
+TEST(CheckTest, ComparesOnTheEmulatorAndWritesJson) {
+  const CommandRunner runner;
+  const std::string json_path = runner.folder() + "/check.json";
+  const CommandResult result =
+      runner.run({"check", "--head-size", "64", "--group-size", "3", "--arch", "sm_80", "--driver",
+                  "emulator", "--batches", "2", "--json", json_path});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("checked on the CPU emulator (host_80)"));
+  EXPECT_THAT(result.out, HasSubstr("2 of 2 checks passed"));
+  std::ifstream stream(json_path);
+  std::string line;
+  int lines = 0;
+  while (std::getline(stream, line)) {
+    const auto check = nlohmann::json::parse(line);
+    EXPECT_EQ(check["verdict"], "pass");
+    EXPECT_EQ(check["num_kv_heads"], 2);
+    EXPECT_GT(check["elements"], 1000);
+    EXPECT_GT(check["tokens"], 2000);
+    EXPECT_GT(check["naive_max_error"], 0);
+    ++lines;
+  }
+  EXPECT_EQ(lines, 2);
+}
+
+TEST(CheckTest, ModelWithUnsupportedLayersChecksTheOthers) {
+  const CommandResult result = CommandRunner().run(
+      {"check", "--model", model_file("gemma-3-270m"), "--driver", "emulator", "--batches", "1"});
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_THAT(result.out, HasSubstr("1 of 1 checks passed"));
+}
+
+TEST(CheckTest, InsistingOnAGpuNeverTakesTheEmulator) {
+  const CommandResult result = CommandRunner().run(
+      {"check", "--head-size", "64", "--group-size", "3", "--driver", "cuda", "--batches", "1"});
+  if (result.exit_code == 0) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("no CUDA driver works"));
+}
+
+}  // namespace
+}  // namespace pagejit::cli

@@ -1,0 +1,96 @@
+#include "tests/tools/cli/command_runner.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace pagejit::cli {
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+void redirect(const std::string& path, int fd) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  dup2(file, fd);
+}
+
+}  // namespace
+
+CommandRunner::CommandRunner() {
+  std::string path = std::filesystem::temp_directory_path().string() + "/pagejit-command-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) std::abort();
+  folder_ = path;
+}
+
+CommandRunner::~CommandRunner() {
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+}
+
+std::string CommandRunner::write_file(const std::string& name, const std::string& text) const {
+  std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
+  return folder_ + "/" + name;
+}
+
+int CommandRunner::start(const std::vector<std::string>& arguments) const {
+  const int pid = fork();
+  if (pid != 0) return pid;
+  redirect(folder_ + "/out", STDOUT_FILENO);
+  redirect(folder_ + "/err", STDERR_FILENO);
+  setenv("PAGEJIT_CACHE_DIR", (folder_ + "/cache").c_str(), 1);
+  for (const char* name :
+       {"PAGEJIT_DRIVER", "PAGEJIT_ALLOW_EMULATOR", "PAGEJIT_CACHE", "PAGEJIT_LOG"}) {
+    unsetenv(name);
+  }
+  std::vector<char*> argv = {const_cast<char*>("pagejit")};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(PAGEJIT_COMMAND, argv.data());
+  _exit(127);
+}
+
+CommandResult CommandRunner::finish(int pid) const {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  CommandResult result;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = read_file(folder_ + "/out");
+  result.err = read_file(folder_ + "/err");
+  return result;
+}
+
+CommandResult CommandRunner::run(const std::vector<std::string>& arguments) const {
+  return finish(start(arguments));
+}
+
+CommandResult CommandRunner::run_and_interrupt(const std::vector<std::string>& arguments,
+                                               int num_lines) const {
+  std::filesystem::remove(folder_ + "/err");
+  const int pid = start(arguments);
+  // Two minutes: a compile takes seconds even on a loaded machine.
+  for (int i = 0; i < 12000; ++i) {
+    const std::string err = read_file(folder_ + "/err");
+    if (std::count(err.begin(), err.end(), '\n') >= num_lines) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(pid, SIGINT);
+  return finish(pid);
+}
+
+std::string model_file(const std::string& name) {
+  return std::string(PAGEJIT_MODEL_DATA_DIR) + "/" + name + ".json";
+}
+
+}  // namespace pagejit::cli

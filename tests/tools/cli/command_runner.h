@@ -1,0 +1,41 @@
+// Runs the pagejit command as a user would, and gathers what it prints.
+// Thread-safety: each object has its own folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pagejit::cli {
+
+struct CommandResult {
+  int exit_code = -1;  // 128 + the signal where one ended it
+  std::string out;
+  std::string err;
+};
+
+class CommandRunner {
+ public:
+  CommandRunner();
+  ~CommandRunner();
+  CommandRunner(const CommandRunner&) = delete;
+  CommandRunner& operator=(const CommandRunner&) = delete;
+
+  // An own folder, removed at the end. The command's cache lies in cache/ below it.
+  const std::string& folder() const { return folder_; }
+  std::string write_file(const std::string& name, const std::string& text) const;
+
+  CommandResult run(const std::vector<std::string>& arguments) const;
+
+  // Interrupts the command (SIGINT) once standard error has `num_lines` lines.
+  CommandResult run_and_interrupt(const std::vector<std::string>& arguments, int num_lines) const;
+
+ private:
+  int start(const std::vector<std::string>& arguments) const;
+  CommandResult finish(int pid) const;
+  std::string folder_;
+};
+
+// The config.json of a model of the model tests.
+std::string model_file(const std::string& name);
+
+}  // namespace pagejit::cli

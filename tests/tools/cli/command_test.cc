@@ -1,0 +1,201 @@
+// The program itself, as far as nothing has to be compiled: flags, sentences, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/tools/cli/command_runner.h"
+
+namespace pagejit::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct BadCall {
+  const char* what;
+  std::vector<std::string> arguments;
+  int exit_code;
+  const char* sentence;  // a part of what is printed on standard error
+};
+
+std::vector<std::string> precompile(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), "precompile");
+  return flags;
+}
+
+TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
+  const BadCall calls[] = {
+      {"no subcommand", {}, 1, "A subcommand is required"},
+      {"unknown flag", {"--bogus"}, 1, "not expected: --bogus"},
+      {"unknown subcommand", {"frobnicate"}, 1, "not expected: frobnicate"},
+      {"unknown flag of a subcommand", precompile({"--bogus"}), 1, "pagejit precompile: "},
+      {"no number", precompile({"--head-size", "abc"}), 1, "--head-size = abc"},
+      {"a number too large", precompile({"--head-size", "99999999999999"}), 1, "--head-size"},
+      {"head size", precompile({"--head-size", "100", "--group-size", "4", "--arch", "sm_80"}), 1,
+       "head_size 100: must be a multiple of 8 in [16, 256]"},
+      {"block size",
+       precompile(
+           {"--head-size", "128", "--group-size", "4", "--block-size", "0", "--arch", "sm_80"}),
+       1, "block_size 0: must be in [1, 65536]"},
+      {"heads",
+       precompile(
+           {"--head-size", "128", "--num-heads", "10", "--num-kv-heads", "3", "--arch", "sm_80"}),
+       1, "--num-heads 10: must be a multiple of --num-kv-heads 3"},
+      {"no architecture at all",
+       precompile({"--head-size", "128", "--group-size", "4", "--arch", "hopper"}), 1,
+       "--arch: target \"hopper\""},
+      {"an architecture that is not served",
+       precompile({"--head-size", "128", "--group-size", "4", "--arch", "sm_42"}), 1,
+       "target sm_42: not known"},
+      {"threads",
+       precompile({"--head-size", "128", "--group-size", "4", "--arch", "sm_80", "-j", "0"}), 1,
+       "--jobs 0: must be in [1, 256]"},
+      {"no such model", precompile({"--model", "/nonexistent", "--arch", "sm_80"}), 1,
+       "/nonexistent: no such file"},
+      {"a cache below a file",
+       precompile({"--head-size", "128", "--group-size", "4", "--arch", "sm_80", "--cache-dir",
+                   "/dev/null/x"}),
+       4, "/dev/null/x: the cache directory cannot be made: Not a directory"},
+      {"no NVRTC",
+       precompile({"--head-size", "128", "--group-size", "4", "--arch", "sm_80", "--nvrtc",
+                   "/nonexistent"}),
+       3, "/nonexistent"},
+      {"tensor parallelism",
+       precompile({"--model", model_file("falcon-7b"), "--tp", "2", "--arch", "sm_80"}), 1,
+       "tensor parallelism 2: must divide the 71 query heads"},
+      {"a dtype",
+       precompile({"--model", model_file("falcon-7b"), "--dtype", "fp8", "--arch", "sm_80"}), 1,
+       "--dtype: data type \"fp8\""},
+      {"render without an architecture",
+       {"render", "--head-size", "128", "--group-size", "4"},
+       1,
+       "--arch is required"},
+      {"render of nothing", {"render", "--arch", "sm_80"}, 1, "--head-size is missing"},
+      {"explain",
+       {"explain", "--head-size", "100", "--group-size", "4", "--arch", "sm_80"},
+       1,
+       "head_size 100"},
+      {"check's batches", {"check", "--batches", "0"}, 1, "--batches 0: must be in [1, 1000]"},
+      {"a driver", {"check", "--driver", "/nonexistent/libcuda.so"}, 3, "/nonexistent/libcuda.so"},
+  };
+  for (const BadCall& call : calls) {
+    SCOPED_TRACE(call.what);
+    const CommandResult result = CommandRunner().run(call.arguments);
+    EXPECT_EQ(result.exit_code, call.exit_code);
+    EXPECT_THAT(result.err, HasSubstr(call.sentence));
+    EXPECT_THAT(result.err, HasSubstr("pagejit"));
+  }
+}
+
+TEST(CommandTest, DamagedAndUnknownModels) {
+  const CommandRunner runner;
+  const auto run = [&](const std::string& text) {
+    return runner.run(
+        {"precompile", "--arch", "sm_80", "--model", runner.write_file("config.json", text)});
+  };
+  const CommandResult malformed = run("{\"model_type\": \"llama\",");
+  EXPECT_EQ(malformed.exit_code, 1);
+  EXPECT_THAT(malformed.err, HasSubstr("config.json: not valid JSON: parse error at line 1"));
+  const CommandResult unknown = run("{\"model_type\": \"llama-ng\"}");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("model_type \"llama-ng\": not known"));
+  EXPECT_EQ(run("").exit_code, 1);
+}
+
+TEST(CommandTest, FolderOfAModelWillDo) {
+  const CommandRunner runner;
+  runner.write_file("config.json", "{\"model_type\": \"bert\"}");
+  const CommandResult result =
+      runner.run({"precompile", "--arch", "sm_80", "--model", runner.folder()});
+  EXPECT_THAT(result.err, HasSubstr("\"bert\": not known"));
+}
+
+TEST(CommandTest, CacheDirectoryThatCannotBeWritten) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const CommandRunner runner;
+  const std::string cache = runner.folder() + "/locked";
+  std::filesystem::create_directory(cache);
+  std::filesystem::permissions(cache, std::filesystem::perms::owner_read);
+  const CommandResult result = runner.run({"precompile", "--head-size", "128", "--group-size", "4",
+                                           "--arch", "sm_80", "--cache-dir", cache});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, HasSubstr("cannot be written: Permission denied"));
+}
+
+TEST(CommandTest, ModelOfUnsupportedLayersOnlySaysSo) {
+  const CommandResult result =
+      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("gpt-oss-20b")});
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_THAT(result.out, StartsWith("gpt-oss-20b: gpt_oss, 24 layers, bf16\n"));
+  EXPECT_THAT(result.err, HasSubstr("pagejit: gpt-oss-20b: layers 0, 2, 4, ..., 22 (12 of 24): not "
+                                    "supported yet: sliding window "
+                                    "of 128 keys and attention sinks\n"));
+  EXPECT_THAT(result.err, HasSubstr("(12 of 24): not supported yet: attention sinks\n"));
+}
+
+TEST(CommandTest, JsonFileThatCannotBeWritten) {
+  const CommandResult result =
+      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("gpt-oss-20b"),
+                           "--json", "/nonexistent/out.json"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, HasSubstr("/nonexistent/out.json: cannot be written"));
+}
+
+TEST(CommandTest, EveryHelpHasExamples) {
+  const CommandRunner runner;
+  EXPECT_THAT(runner.run({"--help"}).out, HasSubstr("Examples:\n  pagejit "));
+  for (const char* command : {"precompile", "render", "explain", "check", "demo", "doctor"}) {
+    const CommandResult result = runner.run({command, "--help"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out, HasSubstr("Usage: pagejit " + std::string(command)));
+    EXPECT_THAT(result.out, HasSubstr("Examples:\n  pagejit " + std::string(command)));
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST(CommandTest, Version) {
+  const CommandRunner runner;
+  for (const char* spelling : {"--version", "version"}) {
+    const CommandResult result = runner.run({spelling});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out, testing::MatchesRegex("pagejit [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  }
+}
+
+TEST(CommandTest, RenderPrintsTheSourceForBothKindsOfTargets) {
+  const CommandRunner runner;
+  for (const char* arch : {"sm_90a", "host"}) {
+    const CommandResult result = runner.run(
+        {"render", "--head-size", "64", "--group-size", "3", "--dtype", "f16", "--arch", arch});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("pagejit_decode_f16_d64_b16_g3"));
+  }
+}
+
+TEST(CommandTest, ExplainMarksItsChoice) {
+  const CommandResult result = CommandRunner().run(
+      {"explain", "--head-size", "64", "--group-size", "71", "--arch", "sm_80"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("chosen"));
+}
+
+TEST(CommandTest, ListOfModelTypes) {
+  const CommandResult result = CommandRunner().run({"precompile", "--list-models"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("\nphi-msft\n"));
+}
+
+TEST(CommandTest, ClosedPipeIsQuiet) {
+  const CommandRunner runner;
+  const std::string command = std::string(PAGEJIT_COMMAND) +
+                              " render --head-size 64 --group-size 3 --arch sm_90a 2>" +
+                              runner.folder() + "/pipe_err | head -n 1 >/dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(std::filesystem::file_size(runner.folder() + "/pipe_err"), 0u);
+}
+
+}  // namespace
+}  // namespace pagejit::cli

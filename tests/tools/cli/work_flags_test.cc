@@ -1,0 +1,141 @@
+#include "tools/cli/work_flags.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+namespace pagejit::cli {
+namespace {
+
+SpecFlags spec_flags() {
+  SpecFlags flags;
+  flags.head_size = 128;
+  flags.group_size = 4;
+  return flags;
+}
+
+std::string error_of(const SpecFlags& flags) {
+  const Result<WorkList> list = make_work_list(flags);
+  EXPECT_EQ(list.status().code(), StatusCode::kInvalidArgument);
+  return list.status().message();
+}
+
+TEST(SpecFlagsTest, ParsesEveryFlag) {
+  CLI::App app;
+  SpecFlags flags;
+  add_spec_flags(app, &flags, true);
+  app.parse(
+      "--head-size 80 --block-size 32 --num-heads 12 --num-kv-heads 4 --dtype f16 --tp 2 "
+      "--debug-checks");
+  EXPECT_EQ(flags.head_size, 80);
+  EXPECT_EQ(flags.block_size, 32);
+  EXPECT_EQ(flags.group_size, std::nullopt);
+  const Result<WorkList> list = make_work_list(flags);
+  ASSERT_TRUE(list.is_ok()) << list.status().to_string();
+  ASSERT_EQ(list->items.size(), 1u);
+  EXPECT_EQ(canonical_text(list->items[0].spec),
+            "decode q=f16 kv=f16 out=f16 head_size=80 block_size=32 group_size=3 debug=1");
+  EXPECT_EQ(list->items[0].num_kv_heads, 2);
+}
+
+TEST(SpecFlagsTest, Defaults) {
+  const Result<KernelSpec> spec = make_spec(spec_flags());
+  ASSERT_TRUE(spec.is_ok());
+  EXPECT_EQ(canonical_text(*spec),
+            "decode q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=4");
+}
+
+TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
+  EXPECT_EQ(error_of({}), "--model is missing; or give a spec (--head-size, --group-size)");
+  SpecFlags flags;
+  flags.group_size = 4;
+  EXPECT_EQ(error_of(flags), "--head-size is missing");
+  flags = {};
+  flags.head_size = 128;
+  EXPECT_EQ(error_of(flags), "--group-size is missing; or give --num-heads and --num-kv-heads");
+  flags.num_heads = 8;
+  EXPECT_EQ(error_of(flags), "--num-heads needs --num-kv-heads");
+  flags.num_kv_heads = 3;
+  EXPECT_EQ(error_of(flags), "--num-heads 8: must be a multiple of --num-kv-heads 3");
+  flags.num_kv_heads = 0;
+  EXPECT_EQ(error_of(flags), "--num-kv-heads 0: must be at least 1");
+  flags.num_kv_heads = 2;
+  flags.group_size = 3;
+  EXPECT_EQ(error_of(flags),
+            "--group-size 3: must be 4, which --num-heads and --num-kv-heads give");
+  flags = spec_flags();
+  flags.tensor_parallel = 2;
+  EXPECT_EQ(error_of(flags), "--tp needs --model, or --num-heads and --num-kv-heads");
+  flags = spec_flags();
+  flags.models = {"config.json"};
+  EXPECT_EQ(error_of(flags),
+            "--model excludes --head-size, --group-size, --num-heads and --num-kv-heads");
+  flags = spec_flags();
+  flags.dtype = "fp8";
+  EXPECT_EQ(error_of(flags).substr(0, 26), "--dtype: data type \"fp8\": ");
+  flags = spec_flags();
+  flags.head_size = 100;
+  EXPECT_EQ(error_of(flags), "head_size 100: must be a multiple of 8 in [16, 256]");
+}
+
+TEST(WorkListTest, EqualKernelsOfSeveralModelsAreMadeOnce) {
+  WorkList list;
+  models::ModelShape shape;
+  shape.model_type = "llama";
+  shape.num_layers = 2;
+  models::LayerAttention attention;
+  attention.num_heads = 8;
+  attention.num_kv_heads = 2;
+  attention.head_size = 64;
+  attention.scale = 0.125;
+  shape.kinds = {{attention, {0, 1}}};
+  ASSERT_TRUE(add_model(shape, "a", 16, false, &list).is_ok());
+  ASSERT_TRUE(add_model(shape, "b", 16, false, &list).is_ok());
+  ASSERT_EQ(list.items.size(), 1u);
+  EXPECT_EQ(list.items[0].model, "a, b");
+  EXPECT_EQ(list.items[0].scale, 0);  // the usual one
+
+  // Another scale is another launch of the same kernel.
+  shape.kinds[0].attention.scale = 0.5;
+  ASSERT_TRUE(add_model(shape, "c", 16, false, &list).is_ok());
+  EXPECT_EQ(list.items.size(), 2u);
+  EXPECT_EQ(list.items[1].scale, 0.5);
+  EXPECT_EQ(list.specs().size(), 1u);
+}
+
+TEST(WorkListTest, LayersWithoutAKernelAreNeverDropped) {
+  WorkList list;
+  models::ModelShape shape;
+  shape.num_layers = 2;
+  models::LayerAttention attention;
+  attention.num_heads = attention.num_kv_heads = 1;
+  attention.head_size = 64;
+  attention.sinks = true;
+  shape.kinds = {{attention, {0, 1}}};
+  ASSERT_TRUE(add_model(shape, "m", 16, false, &list).is_ok());
+  EXPECT_TRUE(list.items.empty());
+  EXPECT_EQ(list.unsupported,
+            std::vector<std::string>{"m: all 2 layers: not supported yet: attention sinks"});
+}
+
+TEST(TargetsTest, CommasAndRepetitionEachOnce) {
+  const auto targets = parse_targets({"sm_80,sm_90a", "host", "sm_80"});
+  ASSERT_TRUE(targets.is_ok());
+  ASSERT_EQ(targets->size(), 3u);
+  EXPECT_EQ((*targets)[1].to_string(), "sm_90a");
+  EXPECT_TRUE((*targets)[2].is_host());
+  EXPECT_FALSE(parse_targets({"sm_80,"}).is_ok());
+  EXPECT_FALSE(parse_targets({""}).is_ok());
+  EXPECT_TRUE(parse_targets({})->empty());
+}
+
+TEST(ModelNameTest, OfFileAndFolder) {
+  EXPECT_EQ(model_name("/models/llama-3.1-8b/config.json"), "llama-3.1-8b");
+  EXPECT_EQ(model_name("/models/llama-3.1-8b/"), "llama-3.1-8b");
+  EXPECT_EQ(model_name("/models/llama-3.1-8b"), "llama-3.1-8b");
+  EXPECT_EQ(model_name("phi-2.json"), "phi-2");
+  EXPECT_EQ(model_name("config.json"), "config");
+}
+
+}  // namespace
+}  // namespace pagejit::cli
