@@ -35,9 +35,10 @@ class Query {
  public:
   using Traits = DecodeTraits<C>;
 
-  // q [group_size, head_size] of this KV head.
-  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>&,
-                           int head_warp) {
+  // q [group_size, head_size] of this KV head. sign_bits: 0, or the sign bits of a pair of elements
+  // to flip both.
+  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, uint32_t sign_bits,
+                           DecodeShared<C>&, int head_warp) {
     const int row = dev::lane_idx() / 4;
     const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
@@ -52,8 +53,8 @@ class Query {
           const int first_element = depth * 16 + half * 8;
           const bool exists = head < C.group_size && first_element < C.head_size;
           fragments_[head_tile][depth][half] =
-              exists ? dev::load_global_nc(reinterpret_cast<const uint32_t*>(
-                           q + head * stride_head + first_element + column))
+              exists ? sign_bits ^ dev::load_global_nc(reinterpret_cast<const uint32_t*>(
+                                       q + head * stride_head + first_element + column))
                      : 0;
         }
       }
@@ -75,17 +76,20 @@ class Query<C, false> {
  public:
   using Traits = DecodeTraits<C>;
 
-  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>& shared,
-                           int head_warp) {
+  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, uint32_t sign_bits,
+                           DecodeShared<C>& shared, int head_warp) {
     constexpr int kChunks = C.head_size_padded / 8;
     for (int i = dev::thread_idx(); i < Traits::kPaddedHeads * kChunks; i += Traits::kThreads) {
       const int head = i / kChunks;
       const int element = i % kChunks * 8;
-      const bool exists = head < C.group_size && element < C.head_size;
-      *reinterpret_cast<Chunk*>(&shared.q[head][element]) =
-          exists ? dev::load_global_nc(
-                       reinterpret_cast<const Chunk*>(q + head * stride_head + element))
-                 : Chunk{};
+      Chunk chunk = {};
+      if (head < C.group_size && element < C.head_size) {
+        chunk =
+            dev::load_global_nc(reinterpret_cast<const Chunk*>(q + head * stride_head + element));
+#pragma unroll
+        for (int w = 0; w < 4; ++w) chunk.word[w] ^= sign_bits;
+      }
+      *reinterpret_cast<Chunk*>(&shared.q[head][element]) = chunk;
     }
     rows_ =
         &shared
@@ -104,13 +108,13 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-// Scores of a stage: [tokens][heads] as result tiles. Scaled, in base 2.
+// Scores of a stage: [tokens][heads] as result tiles. Not scaled.
 template <DecodeConfig C>
 using Scores = float[DecodeTraits<C>::kTokenTiles][C.head_tiles][4];
 
 template <DecodeConfig C>
 PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
-                                   const Query<C>& query, float scale_log2) {
+                                   const Query<C>& query) {
   using Traits = DecodeTraits<C>;
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -137,31 +141,6 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int j = 0; j < C.head_tiles; ++j) mma<C>(scores[i][j], a, b[j][0], b[j][1]);
     }
   }
-#pragma unroll
-  for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#pragma unroll
-    for (int j = 0; j < C.head_tiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) scores[i][j][e] *= scale_log2;
-    }
-  }
-}
-
-// Tokens at or beyond num_valid take no part. Their rows are zeros in shared memory, their scores
-// become -inf.
-template <DecodeConfig C>
-PAGEJIT_DEVICE void mask_tail(Scores<C>& scores, int num_valid) {
-  const int row = dev::lane_idx() / 4;
-#pragma unroll
-  for (int i = 0; i < DecodeTraits<C>::kTokenTiles; ++i) {
-#pragma unroll
-    for (int j = 0; j < C.head_tiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        if (i * 16 + row + e / 2 * 8 >= num_valid) scores[i][j][e] = kMinusInfinity;
-      }
-    }
-  }
 }
 
 // Running softmax and accumulators of one warp: its heads over the tokens it has seen.
@@ -170,9 +149,10 @@ struct OnlineSoftmax {
   using Traits = DecodeTraits<C>;
 
   float acc[Traits::kDepthTiles][C.head_tiles][4];  // [head elements][heads]
-  float row_max[C.head_tiles]
-               [2];  // heads 2c, 2c+1: base-2 maximum, the same in all lanes of a column
-  float row_sum[C.head_tiles][2];  // this lane's tokens only, until finish()
+  // Heads 2c, 2c+1: the greatest score, not scaled, the same in all lanes of a column; and the sum,
+  // of this lane's tokens only until finish().
+  float row_max[C.head_tiles][2];
+  float row_sum[C.head_tiles][2];
 
   PAGEJIT_DEVICE void clear() {
 #pragma unroll
@@ -191,8 +171,11 @@ struct OnlineSoftmax {
   }
 
   // Turns scores into probabilities relative to the running maximum, as b operands of the second
-  // product.
-  PAGEJIT_DEVICE void step(Scores<C>& scores, uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2]) {
+  // product. scale_log2 is not negative. Tokens at or beyond num_valid take no part; their rows are
+  // zeros in shared memory.
+  PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2, int num_valid,
+                           uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2]) {
+    const int row = dev::lane_idx() / 4;
     float new_max[C.head_tiles][2];
     bool grew = false;
 #pragma unroll
@@ -202,7 +185,11 @@ struct OnlineSoftmax {
         float m = row_max[j][h];
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
-          m = dev::max2(m, dev::max2(scores[i][j][h], scores[i][j][h + 2]));
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const bool valid = i * 16 + half * 8 + row < num_valid;
+            m = dev::max2(m, valid ? scores[i][j][half * 2 + h] : kMinusInfinity);
+          }
         }
         // Lanes 4r + c of one c hold the same heads.
         m = dev::max2(m, dev::shuffle_xor(m, 4));
@@ -213,18 +200,21 @@ struct OnlineSoftmax {
       }
     }
     // The maximum rarely grows after the first tiles: one vote saves the rescaling.
-    if (dev::any(grew)) rescale(new_max);
+    if (dev::any(grew)) rescale(new_max, scale_log2);
 #pragma unroll
     for (int j = 0; j < C.head_tiles; ++j) {
-      // No token so far: any finite reference turns the scores of -inf into 0 (-inf - -inf would be
-      // NaN).
+      // No token so far: any finite reference, since no probability is kept.
       const float reference[2] = {row_max[j][0] == kMinusInfinity ? 0.0f : row_max[j][0],
                                   row_max[j][1] == kMinusInfinity ? 0.0f : row_max[j][1]};
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          scores[i][j][e] = dev::exp2_approx(scores[i][j][e] - reference[e % 2]);
+          // The difference first: it is exact near the maximum, so that logits of 1e5 keep the
+          // digits that matter and the greatest probability is 1.
+          const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
+          const bool valid = i * 16 + e / 2 * 8 + row < num_valid;
+          scores[i][j][e] = valid ? dev::exp2_approx(exponent) : 0.0f;
           row_sum[j][e % 2] += scores[i][j][e];
         }
         // A result tile has tokens in rows, a b operand has them in columns.
@@ -266,16 +256,16 @@ struct OnlineSoftmax {
   }
 
  private:
-  PAGEJIT_DEVICE void rescale(const float (&new_max)[C.head_tiles][2]) {
+  PAGEJIT_DEVICE void rescale(const float (&new_max)[C.head_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < C.head_tiles; ++j) {
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        // Equal maxima, -inf included, keep their sums; a first maximum finds nothing to keep
-        // (exp2(-inf) = 0).
-        factor[h] =
-            new_max[j][h] == row_max[j][h] ? 1.0f : dev::exp2_approx(row_max[j][h] - new_max[j][h]);
+        // A first maximum finds nothing to keep.
+        factor[h] = row_max[j][h] == kMinusInfinity
+                        ? 0.0f
+                        : dev::exp2_approx((row_max[j][h] - new_max[j][h]) * scale_log2);
         row_max[j][h] = new_max[j][h];
         row_sum[j][h] *= factor[h];
       }

@@ -36,7 +36,10 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   const uint16_t* q = static_cast<const uint16_t*>(params.q) +
                       work.seq_idx * static_cast<int64_t>(params.q_stride_seq) +
                       work.kv_head_idx * static_cast<int64_t>(C.group_size) * params.q_stride_head;
-  query.load(q, params.q_stride_head, shared, head_warp);
+  // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
+  const uint32_t sign_bits = params.scale_log2 < 0.0f ? 0x80008000u : 0u;
+  query.load(q, params.q_stride_head, sign_bits, shared, head_warp);
+  const float scale_log2 = __builtin_fabsf(params.scale_log2);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
@@ -61,10 +64,9 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
 
     const KvStage<C>& stage = stream.next_stage();
     Scores<C> scores;
-    compute_scores<C>(scores, stage, query, params.scale_log2);
-    if (stream.num_valid(tile) < C.group_tokens) mask_tail<C>(scores, stream.num_valid(tile));
+    compute_scores<C>(scores, stage, query);
     uint32_t p[Traits::kTokenTiles][C.head_tiles][2];
-    softmax.step(scores, p);
+    softmax.step(scores, scale_log2, stream.num_valid(tile), p);
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
     dev::cp_async_wait<2 * (kStages - 1)>();

@@ -14,12 +14,14 @@ struct DecodeOutput {
   PartialStats* stats;  // [num_splits, group_size]
   float* acc;           // [num_splits, group_size, head_size]
   uint32_t* counters;   // [merge units]
+  float scale_log2;     // of differences of maxima; not negative
 
   PAGEJIT_DEVICE DecodeOutput(const DecodeParams& params, const DecodeWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
     out_stride_head = params.out_stride_head;
+    scale_log2 = __builtin_fabsf(params.scale_log2);
     out = static_cast<uint16_t*>(params.out) +
           work.seq_idx * static_cast<int64_t>(params.out_stride_seq) + head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;
@@ -50,26 +52,32 @@ struct Partial {
   float row_sum = 0.0f;
   Quad acc = {};
 
-  // Adds a batch; a missing one is {-inf, 0} with any finite accumulators.
+  // Adds a batch; a missing one is {-inf, 0} with any finite accumulators. Maxima are scores: the
+  // weights are 2^(difference * scale_log2).
   template <int kCount>
-  PAGEJIT_DEVICE void add(const PartialStats (&stats)[kCount], const Quad (&others)[kCount]) {
+  PAGEJIT_DEVICE void add(const PartialStats (&stats)[kCount], const Quad (&others)[kCount],
+                          float scale_log2) {
     float new_max = row_max;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) new_max = dev::max2(new_max, stats[i].row_max);
-    // No token anywhere so far: any finite reference (-inf - -inf would be NaN).
-    const float reference = new_max == kMinusInfinity ? 0.0f : new_max;
-    const float mine = dev::exp2_approx(row_max - reference);
+    const float mine = weight(row_max, new_max, scale_log2);
     row_max = new_max;
     row_sum *= mine;
 #pragma unroll
     for (int e = 0; e < 4; ++e) acc.v[e] *= mine;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const float theirs = dev::exp2_approx(stats[i].row_max - reference);
+      const float theirs = weight(stats[i].row_max, new_max, scale_log2);
       row_sum += stats[i].row_sum * theirs;
 #pragma unroll
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
+  }
+
+ private:
+  // What has no token weighs nothing (-inf - -inf would be NaN).
+  static PAGEJIT_DEVICE float weight(float maximum, float reference, float scale_log2) {
+    return maximum == kMinusInfinity ? 0.0f : dev::exp2_approx((maximum - reference) * scale_log2);
   }
 };
 
@@ -84,8 +92,10 @@ PAGEJIT_DEVICE void store_result(const DecodeOutput<C>& output, int head, int el
   dev::store_global(
       reinterpret_cast<HalfQuad*>(output.out + head * output.out_stride_head + element), packed);
   if (element == 0 && output.lse != nullptr) {
-    dev::store_global(output.lse + head,
-                      kLn2 * (partial.row_max + dev::log2_approx(partial.row_sum)));
+    // A scale of 0 times -inf would be NaN.
+    const float row_max =
+        partial.row_sum == 0.0f ? kMinusInfinity : partial.row_max * output.scale_log2;
+    dev::store_global(output.lse + head, kLn2 * (row_max + dev::log2_approx(partial.row_sum)));
   }
 }
 
@@ -153,7 +163,7 @@ PAGEJIT_DEVICE void merge_token_groups(const DecodeOutput<C>& output, const Merg
       acc[group] = *reinterpret_cast<const Quad*>(&merge.acc[group][head_in_unit][element]);
     }
     Partial partial;
-    partial.add(stats, acc);
+    partial.add(stats, acc, output.scale_log2);
     const int head = unit * pagejit_shared::kMergeUnitHeads + head_in_unit;
     if (work.num_active_splits == 1) {
       store_result<C>(output, head, element, partial);
@@ -193,7 +203,7 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
               reinterpret_cast<const Quad*>(output.acc + row * C.head_size + element));
         }
       }
-      partial.add(stats, acc);
+      partial.add(stats, acc, output.scale_log2);
     }
     store_result<C>(output, head, element, partial);
   }

@@ -143,7 +143,7 @@ static_assert(sizeof(WorkspaceHeader) == 64);
 constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
-// Partial statistics: {row maximum (base 2, scaled), row sum} per (sequence, KV head, split, query
+// Partial statistics: {greatest score, not scaled; row sum} per (sequence, KV head, split, query
 // head of the group). Partial accumulators: f32 [sequence, KV head, split, group_size, head_size],
 // not normalised.
 struct PartialStats {

@@ -149,7 +149,7 @@ static_assert(sizeof(WorkspaceHeader) == 64);
 constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
-// Partial statistics: {row maximum (base 2, scaled), row sum} per (sequence, KV head, split, query
+// Partial statistics: {greatest score, not scaled; row sum} per (sequence, KV head, split, query
 // head of the group). Partial accumulators: f32 [sequence, KV head, split, group_size, head_size],
 // not normalised.
 struct PartialStats {
@@ -496,9 +496,10 @@ class Query {
  public:
   using Traits = DecodeTraits<C>;
 
-  // q [group_size, head_size] of this KV head.
-  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>&,
-                           int head_warp) {
+  // q [group_size, head_size] of this KV head. sign_bits: 0, or the sign bits of a pair of elements
+  // to flip both.
+  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, uint32_t sign_bits,
+                           DecodeShared<C>&, int head_warp) {
     const int row = dev::lane_idx() / 4;
     const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
@@ -513,8 +514,8 @@ class Query {
           const int first_element = depth * 16 + half * 8;
           const bool exists = head < C.group_size && first_element < C.head_size;
           fragments_[head_tile][depth][half] =
-              exists ? dev::load_global_nc(reinterpret_cast<const uint32_t*>(
-                           q + head * stride_head + first_element + column))
+              exists ? sign_bits ^ dev::load_global_nc(reinterpret_cast<const uint32_t*>(
+                                       q + head * stride_head + first_element + column))
                      : 0;
         }
       }
@@ -536,17 +537,20 @@ class Query<C, false> {
  public:
   using Traits = DecodeTraits<C>;
 
-  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, DecodeShared<C>& shared,
-                           int head_warp) {
+  PAGEJIT_DEVICE void load(const uint16_t* q, int64_t stride_head, uint32_t sign_bits,
+                           DecodeShared<C>& shared, int head_warp) {
     constexpr int kChunks = C.head_size_padded / 8;
     for (int i = dev::thread_idx(); i < Traits::kPaddedHeads * kChunks; i += Traits::kThreads) {
       const int head = i / kChunks;
       const int element = i % kChunks * 8;
-      const bool exists = head < C.group_size && element < C.head_size;
-      *reinterpret_cast<Chunk*>(&shared.q[head][element]) =
-          exists ? dev::load_global_nc(
-                       reinterpret_cast<const Chunk*>(q + head * stride_head + element))
-                 : Chunk{};
+      Chunk chunk = {};
+      if (head < C.group_size && element < C.head_size) {
+        chunk =
+            dev::load_global_nc(reinterpret_cast<const Chunk*>(q + head * stride_head + element));
+#pragma unroll
+        for (int w = 0; w < 4; ++w) chunk.word[w] ^= sign_bits;
+      }
+      *reinterpret_cast<Chunk*>(&shared.q[head][element]) = chunk;
     }
     rows_ =
         &shared
@@ -565,13 +569,13 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-// Scores of a stage: [tokens][heads] as result tiles. Scaled, in base 2.
+// Scores of a stage: [tokens][heads] as result tiles. Not scaled.
 template <DecodeConfig C>
 using Scores = float[DecodeTraits<C>::kTokenTiles][C.head_tiles][4];
 
 template <DecodeConfig C>
 PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
-                                   const Query<C>& query, float scale_log2) {
+                                   const Query<C>& query) {
   using Traits = DecodeTraits<C>;
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -598,31 +602,6 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int j = 0; j < C.head_tiles; ++j) mma<C>(scores[i][j], a, b[j][0], b[j][1]);
     }
   }
-#pragma unroll
-  for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#pragma unroll
-    for (int j = 0; j < C.head_tiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) scores[i][j][e] *= scale_log2;
-    }
-  }
-}
-
-// Tokens at or beyond num_valid take no part. Their rows are zeros in shared memory, their scores
-// become -inf.
-template <DecodeConfig C>
-PAGEJIT_DEVICE void mask_tail(Scores<C>& scores, int num_valid) {
-  const int row = dev::lane_idx() / 4;
-#pragma unroll
-  for (int i = 0; i < DecodeTraits<C>::kTokenTiles; ++i) {
-#pragma unroll
-    for (int j = 0; j < C.head_tiles; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        if (i * 16 + row + e / 2 * 8 >= num_valid) scores[i][j][e] = kMinusInfinity;
-      }
-    }
-  }
 }
 
 // Running softmax and accumulators of one warp: its heads over the tokens it has seen.
@@ -631,9 +610,10 @@ struct OnlineSoftmax {
   using Traits = DecodeTraits<C>;
 
   float acc[Traits::kDepthTiles][C.head_tiles][4];  // [head elements][heads]
-  float row_max[C.head_tiles]
-               [2];  // heads 2c, 2c+1: base-2 maximum, the same in all lanes of a column
-  float row_sum[C.head_tiles][2];  // this lane's tokens only, until finish()
+  // Heads 2c, 2c+1: the greatest score, not scaled, the same in all lanes of a column; and the sum,
+  // of this lane's tokens only until finish().
+  float row_max[C.head_tiles][2];
+  float row_sum[C.head_tiles][2];
 
   PAGEJIT_DEVICE void clear() {
 #pragma unroll
@@ -652,8 +632,11 @@ struct OnlineSoftmax {
   }
 
   // Turns scores into probabilities relative to the running maximum, as b operands of the second
-  // product.
-  PAGEJIT_DEVICE void step(Scores<C>& scores, uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2]) {
+  // product. scale_log2 is not negative. Tokens at or beyond num_valid take no part; their rows are
+  // zeros in shared memory.
+  PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2, int num_valid,
+                           uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2]) {
+    const int row = dev::lane_idx() / 4;
     float new_max[C.head_tiles][2];
     bool grew = false;
 #pragma unroll
@@ -663,7 +646,11 @@ struct OnlineSoftmax {
         float m = row_max[j][h];
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
-          m = dev::max2(m, dev::max2(scores[i][j][h], scores[i][j][h + 2]));
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const bool valid = i * 16 + half * 8 + row < num_valid;
+            m = dev::max2(m, valid ? scores[i][j][half * 2 + h] : kMinusInfinity);
+          }
         }
         // Lanes 4r + c of one c hold the same heads.
         m = dev::max2(m, dev::shuffle_xor(m, 4));
@@ -674,18 +661,21 @@ struct OnlineSoftmax {
       }
     }
     // The maximum rarely grows after the first tiles: one vote saves the rescaling.
-    if (dev::any(grew)) rescale(new_max);
+    if (dev::any(grew)) rescale(new_max, scale_log2);
 #pragma unroll
     for (int j = 0; j < C.head_tiles; ++j) {
-      // No token so far: any finite reference turns the scores of -inf into 0 (-inf - -inf would be
-      // NaN).
+      // No token so far: any finite reference, since no probability is kept.
       const float reference[2] = {row_max[j][0] == kMinusInfinity ? 0.0f : row_max[j][0],
                                   row_max[j][1] == kMinusInfinity ? 0.0f : row_max[j][1]};
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          scores[i][j][e] = dev::exp2_approx(scores[i][j][e] - reference[e % 2]);
+          // The difference first: it is exact near the maximum, so that logits of 1e5 keep the
+          // digits that matter and the greatest probability is 1.
+          const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
+          const bool valid = i * 16 + e / 2 * 8 + row < num_valid;
+          scores[i][j][e] = valid ? dev::exp2_approx(exponent) : 0.0f;
           row_sum[j][e % 2] += scores[i][j][e];
         }
         // A result tile has tokens in rows, a b operand has them in columns.
@@ -727,16 +717,16 @@ struct OnlineSoftmax {
   }
 
  private:
-  PAGEJIT_DEVICE void rescale(const float (&new_max)[C.head_tiles][2]) {
+  PAGEJIT_DEVICE void rescale(const float (&new_max)[C.head_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < C.head_tiles; ++j) {
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        // Equal maxima, -inf included, keep their sums; a first maximum finds nothing to keep
-        // (exp2(-inf) = 0).
-        factor[h] =
-            new_max[j][h] == row_max[j][h] ? 1.0f : dev::exp2_approx(row_max[j][h] - new_max[j][h]);
+        // A first maximum finds nothing to keep.
+        factor[h] = row_max[j][h] == kMinusInfinity
+                        ? 0.0f
+                        : dev::exp2_approx((row_max[j][h] - new_max[j][h]) * scale_log2);
         row_max[j][h] = new_max[j][h];
         row_sum[j][h] *= factor[h];
       }
@@ -766,12 +756,14 @@ struct DecodeOutput {
   PartialStats* stats;  // [num_splits, group_size]
   float* acc;           // [num_splits, group_size, head_size]
   uint32_t* counters;   // [merge units]
+  float scale_log2;     // of differences of maxima; not negative
 
   PAGEJIT_DEVICE DecodeOutput(const DecodeParams& params, const DecodeWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
     out_stride_head = params.out_stride_head;
+    scale_log2 = __builtin_fabsf(params.scale_log2);
     out = static_cast<uint16_t*>(params.out) +
           work.seq_idx * static_cast<int64_t>(params.out_stride_seq) + head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;
@@ -802,26 +794,32 @@ struct Partial {
   float row_sum = 0.0f;
   Quad acc = {};
 
-  // Adds a batch; a missing one is {-inf, 0} with any finite accumulators.
+  // Adds a batch; a missing one is {-inf, 0} with any finite accumulators. Maxima are scores: the
+  // weights are 2^(difference * scale_log2).
   template <int kCount>
-  PAGEJIT_DEVICE void add(const PartialStats (&stats)[kCount], const Quad (&others)[kCount]) {
+  PAGEJIT_DEVICE void add(const PartialStats (&stats)[kCount], const Quad (&others)[kCount],
+                          float scale_log2) {
     float new_max = row_max;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) new_max = dev::max2(new_max, stats[i].row_max);
-    // No token anywhere so far: any finite reference (-inf - -inf would be NaN).
-    const float reference = new_max == kMinusInfinity ? 0.0f : new_max;
-    const float mine = dev::exp2_approx(row_max - reference);
+    const float mine = weight(row_max, new_max, scale_log2);
     row_max = new_max;
     row_sum *= mine;
 #pragma unroll
     for (int e = 0; e < 4; ++e) acc.v[e] *= mine;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const float theirs = dev::exp2_approx(stats[i].row_max - reference);
+      const float theirs = weight(stats[i].row_max, new_max, scale_log2);
       row_sum += stats[i].row_sum * theirs;
 #pragma unroll
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
+  }
+
+ private:
+  // What has no token weighs nothing (-inf - -inf would be NaN).
+  static PAGEJIT_DEVICE float weight(float maximum, float reference, float scale_log2) {
+    return maximum == kMinusInfinity ? 0.0f : dev::exp2_approx((maximum - reference) * scale_log2);
   }
 };
 
@@ -836,8 +834,10 @@ PAGEJIT_DEVICE void store_result(const DecodeOutput<C>& output, int head, int el
   dev::store_global(
       reinterpret_cast<HalfQuad*>(output.out + head * output.out_stride_head + element), packed);
   if (element == 0 && output.lse != nullptr) {
-    dev::store_global(output.lse + head,
-                      kLn2 * (partial.row_max + dev::log2_approx(partial.row_sum)));
+    // A scale of 0 times -inf would be NaN.
+    const float row_max =
+        partial.row_sum == 0.0f ? kMinusInfinity : partial.row_max * output.scale_log2;
+    dev::store_global(output.lse + head, kLn2 * (row_max + dev::log2_approx(partial.row_sum)));
   }
 }
 
@@ -905,7 +905,7 @@ PAGEJIT_DEVICE void merge_token_groups(const DecodeOutput<C>& output, const Merg
       acc[group] = *reinterpret_cast<const Quad*>(&merge.acc[group][head_in_unit][element]);
     }
     Partial partial;
-    partial.add(stats, acc);
+    partial.add(stats, acc, output.scale_log2);
     const int head = unit * pagejit_shared::kMergeUnitHeads + head_in_unit;
     if (work.num_active_splits == 1) {
       store_result<C>(output, head, element, partial);
@@ -945,7 +945,7 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
               reinterpret_cast<const Quad*>(output.acc + row * C.head_size + element));
         }
       }
-      partial.add(stats, acc);
+      partial.add(stats, acc, output.scale_log2);
     }
     store_result<C>(output, head, element, partial);
   }
@@ -1010,7 +1010,10 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   const uint16_t* q = static_cast<const uint16_t*>(params.q) +
                       work.seq_idx * static_cast<int64_t>(params.q_stride_seq) +
                       work.kv_head_idx * static_cast<int64_t>(C.group_size) * params.q_stride_head;
-  query.load(q, params.q_stride_head, shared, head_warp);
+  // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
+  const uint32_t sign_bits = params.scale_log2 < 0.0f ? 0x80008000u : 0u;
+  query.load(q, params.q_stride_head, sign_bits, shared, head_warp);
+  const float scale_log2 = __builtin_fabsf(params.scale_log2);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
@@ -1035,10 +1038,9 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
 
     const KvStage<C>& stage = stream.next_stage();
     Scores<C> scores;
-    compute_scores<C>(scores, stage, query, params.scale_log2);
-    if (stream.num_valid(tile) < C.group_tokens) mask_tail<C>(scores, stream.num_valid(tile));
+    compute_scores<C>(scores, stage, query);
     uint32_t p[Traits::kTokenTiles][C.head_tiles][2];
-    softmax.step(scores, p);
+    softmax.step(scores, scale_log2, stream.num_valid(tile), p);
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
     dev::cp_async_wait<2 * (kStages - 1)>();
