@@ -219,6 +219,29 @@ TEST(HeadSizeRulesTest, ZeroAndNullMeanNotGiven) {
   EXPECT_EQ(head_size(", \"head_dim\": 96"), 96);
 }
 
+TEST(ClassDefaultsTest, WindowsAndHeadSizes) {
+  struct Expected {
+    const char* type;
+    int64_t window;  // of the first layer; 0: none
+    int head_size;
+  };
+  // 2048/16 where the class has no head_dim.
+  const Expected cases[] = {
+      {"mistral", 4096, 128}, {"mixtral", 0, 128},        {"phi3", 0, 128},
+      {"starcoder2", 0, 128}, {"gemma", 0, 256},          {"gemma2", 4096, 256},
+      {"gpt_oss", 128, 64},   {"gemma3_text", 4096, 256}, {"qwen3", 0, 128},
+      {"qwen3_moe", 0, 128},  {"llama4_text", 8192, 128}, {"cohere2", 4096, 128},
+      {"olmo3", 4096, 128},   {"exaone4", 4096, 128},     {"gemma3n_text", 512, 256},
+  };
+  for (const Expected& expected : cases) {
+    const ModelShape shape = parse(
+        "{\"model_type\": \"" + std::string(expected.type) +
+        "\", \"hidden_size\": 2048, \"num_attention_heads\": 16, \"num_key_value_heads\": 4}");
+    EXPECT_EQ(shape.kinds[0].attention.window, expected.window) << expected.type;
+    EXPECT_EQ(shape.kinds[0].attention.head_size, expected.head_size) << expected.type;
+  }
+}
+
 TEST(MlaRulesTest, NullLatentRankIsOrdinaryAttention) {
   const ModelShape shape = parse(config("deepseek_v3", "\"kv_lora_rank\": null"));
   EXPECT_EQ(shape.kinds[0].attention.family, LayerFamily::kSoftmax);
