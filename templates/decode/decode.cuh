@@ -39,7 +39,7 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
   const uint32_t sign_bits = params.scale_log2 < 0.0f ? 0x80008000u : 0u;
   query.load(q, params.q_stride_head, sign_bits, shared, head_warp);
-  const float scale_log2 = __builtin_fabsf(params.scale_log2);
+  const float scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.

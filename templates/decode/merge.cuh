@@ -21,7 +21,7 @@ struct DecodeOutput {
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
     out_stride_head = params.out_stride_head;
-    scale_log2 = __builtin_fabsf(params.scale_log2);
+    scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
     out = static_cast<uint16_t*>(params.out) +
           work.seq_idx * static_cast<int64_t>(params.out_stride_seq) + head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;

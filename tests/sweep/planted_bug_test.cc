@@ -1,12 +1,16 @@
-// A bug planted in a template must fail the check: the emulator runs the text that NVRTC gets, and
-// the reference sees what it does wrong. Each case changes one place of one template.
+// Bugs planted in the templates must be found by what the sweeps and `pagejit check` do: proof that
+// they can fail. Each bug is one replacement in one template file; an engine renders from the
+// changed set, all else is as in the other tests.
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "generator/renderer.h"
 #include "runtime/engine/dependencies.h"
-#include "tools/check/check.h"
+#include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
@@ -14,94 +18,183 @@ namespace {
 struct PlantedBug {
   const char* name;
   const char* file;
-  const char* right;
-  const char* wrong;
-  int head_size = 64;
-  int group_size = 4;
+  const char* from;  // must occur exactly once
+  const char* to;
+  // Only the checked build must find it: the values may be right by luck of the schedule.
+  bool only_checked = false;
 };
 
-constexpr PlantedBug kBugs[] = {
-    {"NoZeroFillPastTheEnd", "decode/load_kv.cuh", "column, row < num_valid);", "column, true);"},
-    {"TailMaskOffByOne", "decode/attention.cuh", ">= num_valid) scores", "> num_valid) scores"},
-    {"NoWaitForK", "decode/decode.cuh", "dev::cp_async_wait<2 * (kStages - 1) - 1>();", ""},
-    {"NoWaitForV", "decode/decode.cuh", "dev::cp_async_wait<2 * (kStages - 1)>();", ""},
-    {"WaitForKOneGroupShort", "decode/decode.cuh", "dev::cp_async_wait<2 * (kStages - 1) - 1>();",
-     "dev::cp_async_wait<2 * (kStages - 1)>();"},
-    {"PadNotCleared", "decode/decode.cuh", "stream.clear_pad();", "", 72},
-    {"WrongTokenInBlock", "decode/load_kv.cuh", "static_cast<uint32_t>(token) % C.block_size",
-     "static_cast<uint32_t>(token + 1) % C.block_size"},
-    {"WrongBlock", "decode/load_kv.cuh", "static_cast<uint32_t>(token) / C.block_size",
-     "static_cast<uint32_t>(token) / (C.block_size + 1)"},
-    {"NoRescale", "decode/attention.cuh", "acc[depth][j][e] *= factor[e % 2];", ""},
-    {"SumsNotAdded", "decode/attention.cuh",
-     "row_sum[j][h] += dev::shuffle_xor(row_sum[j][h], 16);", ""},
-    {"PNotTransposed", "decode/attention.cuh", "p[i][j][1] = dev::movmatrix_trans(",
-     "p[i][j][1] = ("},
-    {"WrongHeadOfQ", "decode/decode.cuh",
-     "work.kv_head_idx * static_cast<int64_t>(C.group_size) * params.q_stride_head",
-     "work.kv_head_idx * params.q_stride_head"},
-    {"LastSplitNotMerged", "decode/merge.cuh", "if (first + b < num_splits) {",
-     "if (first + b + 1 < num_splits) {"},
-    {"NobodyIsLast", "decode/merge.cuh", "shared_flag = arrived == limit;", "shared_flag = 0;"},
-    {"EveryoneIsLast", "decode/merge.cuh", "shared_flag = arrived == limit;", "shared_flag = 1;"},
-    {"EmptySequenceNotWritten", "decode/decode.cuh", "if (work.split_idx == 0) store_empty",
+constexpr const char* kAttention = "decode/attention.cuh";
+constexpr const char* kDecode = "decode/decode.cuh";
+constexpr const char* kLoad = "decode/load_kv.cuh";
+constexpr const char* kMerge = "decode/merge.cuh";
+constexpr const char* kWork = "decode/work.cuh";
+
+const PlantedBug kBugs[] = {
+    // Which tokens take part.
+    {"MaskIsOffByOne", kAttention, "e / 2 * 8 + row < num_valid", "e / 2 * 8 + row <= num_valid"},
+    {"MaskIsMissing", kAttention, "e / 2 * 8 + row < num_valid;", "e / 2 * 8 + row < 32;"},
+    {"LastTokenIsLost", kWork, "work.token_end = work.seq_len;",
+     "work.token_end = work.seq_len - 1;"},
+    {"TailIsNotCleared", kLoad, "if (has_column && has_row) {",
+     "if (has_column && has_row && row < num_valid) {"},
+    {"EmptySequenceIsNotWritten", kDecode, "if (work.split_idx == 0) store_empty",
      "if (false) store_empty"},
-    {"LseInBase2", "decode/merge.cuh", "kLn2 * (partial.row_max", "(partial.row_max"},
-    {"HeadsOfOtherWarps", "decode/merge.cuh", "head_warp * Traits::kWarpHeads + j * 8 -", "j * 8 -",
-     64, 71},
+    {"PadIsNotCleared", kDecode, "stream.clear_pad();", ""},
+    // Where rows lie.
+    {"ValuesUseTheKeysBlockStride", kLoad, "static_cast<int64_t>(params_.v_stride_block)",
+     "static_cast<int64_t>(params_.k_stride_block)"},
+    {"ValuesUseTheKeysTokenStride", kLoad, "token_in_block * params_.v_stride_token",
+     "token_in_block * params_.k_stride_token"},
+    {"ValuesUseTheKeysHeadStride", kLoad, "kv_head_idx * params.v_stride_head",
+     "kv_head_idx * params.k_stride_head"},
+    {"BlockOffsetsAre32Bit", kLoad, "block_id * static_cast<int64_t>(params_.k_stride_block)",
+     "static_cast<int>(static_cast<uint32_t>(block_id) * "
+     "static_cast<uint32_t>(params_.k_stride_block))"},
+    {"BlockTableRowsArePacked", kLoad, "static_cast<int64_t>(params.block_table_stride)",
+     "static_cast<int64_t>(params.max_blocks_per_seq)"},
+    {"OutputHeadsArePacked", kMerge, "output.out + head * output.out_stride_head + element",
+     "output.out + head * C.head_size + element"},
+    {"LseIgnoresTheHead", kMerge, "dev::store_global(output.lse + head,",
+     "dev::store_global(output.lse + head / 2,"},
+    // Softmax and its merges.
+    {"AccumulatorsAreNotRescaled", kAttention, "acc[depth][j][e] *= factor[e % 2];", ";"},
+    {"SumsAreNotRescaled", kAttention, "row_sum[j][h] *= factor[h];", ";"},
+    {"MaximumStartsAtMinus5e4", kAttention, "row_max[j][h] = kMinusInfinity;",
+     "row_max[j][h] = -5.0e4f;"},
+    {"LseIsInBase2", kMerge, "kLn2 * (", "("},
+    {"LastSplitIsNotMerged", kMerge, "if (first + b < num_splits) {",
+     "if (first + b + 1 < num_splits) {"},
+    {"CountersDoNotReset", kMerge, "output.counters + unit, limit)",
+     "output.counters + unit, 0xffffffffu)"},
+    {"FirstSplitMerges", kMerge, "shared_flag = arrived == limit;", "shared_flag = arrived == 0;"},
+    // Order of events.
+    {"NoWaitForKeys", kDecode, "dev::cp_async_wait<2 * (kStages - 1) - 1>();", ""},
+    {"NoWaitForValues", kDecode, "dev::cp_async_wait<2 * (kStages - 1)>();", ""},
+    {"WaitForKeysIsOneShort", kDecode, "dev::cp_async_wait<2 * (kStages - 1) - 1>();",
+     "dev::cp_async_wait<2 * (kStages - 1)>();"},
+    {"NoBarrierAfterKeys", kDecode, "sync_group<C>(token_group);\n    }", "}", true},
+    {"NoBarrierAfterValues", kDecode, "sync_group<C>(token_group);  // V", ";  // V", true},
+    {"NoBarrierBeforeTheMerge", kDecode, "dev::sync_cta();  // the unit is", ";  // the unit is",
+     true},
+    {"NoBarrierBeforeTheRingIsReused", kDecode, "dev::sync_cta();  // the ring", ";  // the ring",
+     true},
 };
 
-class PlantedBugTest : public ::testing::TestWithParam<PlantedBug> {};
+class PlantedBugTest : public EmulatorTest {
+ protected:
+  // An engine whose kernels are rendered with `bug`; null for none.
+  std::shared_ptr<Engine> make_engine(const PlantedBug* bug, HostBuild build) {
+    auto templates = std::make_shared<TemplateSet>(embedded_templates());
+    if (bug != nullptr) {
+      const std::string_view original = templates->at(bug->file);
+      const size_t at = original.find(bug->from);
+      EXPECT_NE(at, std::string_view::npos) << bug->file << " has no \"" << bug->from << "\"";
+      if (at == std::string_view::npos) return nullptr;
+      EXPECT_EQ(original.find(bug->from, at + 1), std::string_view::npos)
+          << bug->file << " has \"" << bug->from << "\" twice";
+      changed_ = std::string(original.substr(0, at)) + bug->to +
+                 std::string(original.substr(at + std::string_view(bug->from).size()));
+      templates->at(bug->file) = changed_;
+    }
+    EngineOptions options = device().options;
+    options.host_build = build;
+    options.disk_cache = false;
+    EngineDependencies dependencies = default_dependencies(options);
+    dependencies.render = [templates](const KernelConfig& config) {
+      return render(config, *templates);
+    };
+    Result<std::shared_ptr<Engine>> made = create_engine(options, dependencies);
+    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+    return made ? *made : nullptr;
+  }
 
-CheckOptions check_options() {
-  CheckOptions options;
-  options.batch.num_kv_heads = 2;
-  options.batch.seq_lens = {0, 1, 15, 17, 600};
-  options.num_splits = 2;
-  return options;
-}
+  // What is wrong with the engine's kernels; empty if nothing was found. A kernel that does not
+  // compile proves nothing.
+  std::string find_bug(Engine& bugged) {
+    CheckOptions plain;
+    plain.batch.num_kv_heads = 2;
+    CheckOptions padded = plain;
+    padded.batch.layout = CacheLayout::kPadded;
+    padded.batch.seq_lens = {40, 0, 300, 17};
+    padded.num_splits = 3;
+    CheckOptions low = plain;
+    low.batch.logits = LogitRegime::kLow;
+    low.batch.seq_lens = {100, 5};
+    CheckOptions huge = plain;
+    huge.batch.layout = CacheLayout::kInterleaved;
+    huge.batch.device_block_stride = (int64_t{1} << 30) + 8;
+    huge.batch.seq_lens = {70};
+    for (const KernelSpec& spec :
+         {make_spec(DataType::kFloat16, 72, 16, 4), make_spec(DataType::kBFloat16, 128, 16, 40)}) {
+      const Result<Kernel> kernel = bugged.prepare(spec);
+      EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string() << kernel.status().detail();
+      if (!kernel) return "";
+      for (const CheckOptions* options : {&plain, &padded, &low, &huge}) {
+        const Result<CheckReport> result = run_check(bugged, session(), spec, *options);
+        if (!result) return result.status().to_string() + report();
+        if (!result->passed) return result->sentence;
+      }
+      const std::string second = find_in_second_launch(*kernel);
+      if (!second.empty()) return second;
+    }
+    return "";
+  }
 
-Result<CheckReport> check_with(const TemplateSet& templates, const PlantedBug& bug) {
-  const Result<EngineOptions> options = EngineOptions::from_environment();
-  if (!options) return options.status();
-  EngineDependencies dependencies = default_dependencies(*options);
-  dependencies.render = [&templates](const KernelConfig& config) {
-    return render(config, templates);
-  };
-  const auto engine = create_engine(*options, std::move(dependencies));
-  if (!engine) return engine.status();
-  const KernelSpec spec{.head_size = bug.head_size, .block_size = 16, .group_size = bug.group_size};
-  return run_check(**engine, spec, check_options());
-}
+ private:
+  // A launch over a workspace that one before has used.
+  std::string find_in_second_launch(const Kernel& kernel) {
+    BatchOptions options;
+    options.spec = kernel.spec();
+    options.seq_lens = {300};
+    const DecodeBatch batch = make_batch(options);
+    Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
+    Result<Workspace> workspace =
+        Workspace::create(session(), kernel, kernel.workspace_bytes(1, 1, 300, 3));
+    EXPECT_TRUE(device_batch.is_ok() && workspace.is_ok());
+    DecodeArgs args = device_batch->args();
+    args.num_splits = 3;
+    workspace->put_into(args);
+    const ReferenceResults reference = compute_reference(batch);
+    for (int i = 0; i < 2; ++i) {
+      Status status = device_batch->reset_results();
+      if (status) status = kernel.launch(args, nullptr);
+      if (status) status = session().synchronize();
+      if (!status) return status.to_string() + report();
+      const Result<DecodeResults> results = device_batch->download();
+      if (!results) return results.status().to_string();
+      const CheckReport result = compare_results(batch, reference, *results, true, 3);
+      if (!result.passed) return result.sentence;
+    }
+    return "";
+  }
 
-TEST_P(PlantedBugTest, FailsTheCheck) {
-  const PlantedBug& bug = GetParam();
-  TemplateSet templates = embedded_templates();
-  std::string text(templates.at(bug.file));
-  const size_t place = text.find(bug.right);
-  ASSERT_NE(place, std::string::npos) << bug.file << " no longer has: " << bug.right;
-  text.replace(place, std::string(bug.right).size(), bug.wrong);
-  templates[bug.file] = text;
+  std::string changed_;
+};
 
-  const Result<CheckReport> report = check_with(templates, bug);
-  // Either the emulator stops it with a report, or the comparison finds the results wrong; never a
-  // failed compile.
-  if (report) {
-    EXPECT_FALSE(report->passed) << "the bug was not seen";
-  } else {
-    EXPECT_EQ(report.status().code(), StatusCode::kDriverError)
-        << report.status().to_string() << report.status().detail();
+TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
+  for (HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
+    const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
+    EXPECT_EQ(find_bug(*engine), "");
   }
 }
 
-TEST_P(PlantedBugTest, TheSameShapePassesWithoutIt) {
-  const Result<CheckReport> report = check_with(embedded_templates(), GetParam());
-  ASSERT_TRUE(report) << report.status().to_string() << report.status().detail();
-  EXPECT_TRUE(report->passed) << report->sentence;
+class EachPlantedBugTest : public PlantedBugTest, public testing::WithParamInterface<PlantedBug> {};
+
+TEST_P(EachPlantedBugTest, IsFound) {
+  const PlantedBug& bug = GetParam();
+  const HostBuild build = bug.only_checked ? HostBuild::kChecked : HostBuild::kPlain;
+  const std::shared_ptr<Engine> engine = make_engine(&bug, build);
+  ASSERT_NE(engine, nullptr);
+  const std::string found = find_bug(*engine);
+  EXPECT_NE(found, "");
+  RecordProperty("found", found);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlantedBugTest, ::testing::ValuesIn(kBugs),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Bugs, EachPlantedBugTest, testing::ValuesIn(kBugs),
+                         [](const testing::TestParamInfo<PlantedBug>& test) {
+                           return std::string(test.param.name);
+                         });
 
 }  // namespace
 }  // namespace pagejit

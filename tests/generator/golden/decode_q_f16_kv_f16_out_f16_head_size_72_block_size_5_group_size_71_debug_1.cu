@@ -763,7 +763,7 @@ struct DecodeOutput {
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
     out_stride_head = params.out_stride_head;
-    scale_log2 = __builtin_fabsf(params.scale_log2);
+    scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
     out = static_cast<uint16_t*>(params.out) +
           work.seq_idx * static_cast<int64_t>(params.out_stride_seq) + head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;
@@ -1013,7 +1013,7 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
   const uint32_t sign_bits = params.scale_log2 < 0.0f ? 0x80008000u : 0u;
   query.load(q, params.q_stride_head, sign_bits, shared, head_warp);
-  const float scale_log2 = __builtin_fabsf(params.scale_log2);
+  const float scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
