@@ -84,6 +84,38 @@ TEST(CheckTest, ComparesOnTheEmulatorAndWritesJson) {
   EXPECT_EQ(lines, 2);
 }
 
+// A compiler that plants an error in the source: the last key of a tile is left out. It refuses a
+// source that has no such place, so that this test cannot pass because the templates changed.
+TEST(CheckTest, PlantedErrorFailsWithItsOwnExitCode) {
+  CommandRunner runner;
+  runner.set_variable("PAGEJIT_HOST_CXX", runner.write_script("c++", R"(for source; do :; done
+if [ -f "$source" ]; then
+  grep -q 'stream.num_valid(tile)' "$source" || exit 1
+  sed -i 's/stream.num_valid(tile)/(stream.num_valid(tile) - 1)/' "$source"
+fi
+exec c++ "$@"
+)"));
+  const CommandResult result = runner.run({"check", "--head-size", "64", "--group-size", "3",
+                                           "--driver", "emulator", "--batches", "1"});
+  EXPECT_EQ(result.exit_code, 5) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("  FAIL\n0 of 1 checks passed"));
+  EXPECT_THAT(result.err, HasSubstr("pagejit: bf16 d64 b16 g3, seed 1: "));
+}
+
+TEST(PrecompileHostTest, CompilerThatRefusesTheSourceGivesItsLog) {
+  CommandRunner runner;
+  runner.set_variable("PAGEJIT_HOST_CXX",
+                      runner.write_script("c++", R"([ "$1" = --version ] && exec c++ "$@"
+echo 'kernel.cc:1: error: no such thing' >&2
+exit 1
+)"));
+  const CommandResult result = runner.run(
+      {"precompile", "--head-size", "64", "--group-size", "3", "--arch", "host,host_80"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.out, HasSubstr("2 kernels: 0 compiled, 0 cached, 2 failed"));
+  EXPECT_THAT(result.err, HasSubstr("error: no such thing"));
+}
+
 TEST(CheckTest, ModelWithUnsupportedLayersChecksTheOthers) {
   const CommandResult result = CommandRunner().run(
       {"check", "--model", model_file("gemma-3-270m"), "--driver", "emulator", "--batches", "1"});

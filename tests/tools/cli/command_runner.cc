@@ -44,6 +44,16 @@ std::string CommandRunner::write_file(const std::string& name, const std::string
   return folder_ + "/" + name;
 }
 
+std::string CommandRunner::write_script(const std::string& name, const std::string& text) const {
+  const std::string path = write_file(name, "#!/bin/sh\n" + text);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+void CommandRunner::set_variable(const std::string& name, const std::string& value) {
+  variables_.emplace_back(name, value);
+}
+
 int CommandRunner::start(const std::vector<std::string>& arguments) const {
   const int pid = fork();
   if (pid != 0) return pid;
@@ -54,6 +64,7 @@ int CommandRunner::start(const std::vector<std::string>& arguments) const {
        {"PAGEJIT_DRIVER", "PAGEJIT_ALLOW_EMULATOR", "PAGEJIT_CACHE", "PAGEJIT_LOG"}) {
     unsetenv(name);
   }
+  for (const auto& [name, value] : variables_) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv = {const_cast<char*>("pagejit")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);

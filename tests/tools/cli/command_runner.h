@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pagejit::cli {
@@ -24,6 +25,12 @@ class CommandRunner {
   const std::string& folder() const { return folder_; }
   std::string write_file(const std::string& name, const std::string& text) const;
 
+  // A program of the folder: a shell script that `text` is the body of.
+  std::string write_script(const std::string& name, const std::string& text) const;
+
+  // For the commands run from now on.
+  void set_variable(const std::string& name, const std::string& value);
+
   CommandResult run(const std::vector<std::string>& arguments) const;
 
   // Interrupts the command (SIGINT) once standard error has `num_lines` lines.
@@ -33,6 +40,7 @@ class CommandRunner {
   int start(const std::vector<std::string>& arguments) const;
   CommandResult finish(int pid) const;
   std::string folder_;
+  std::vector<std::pair<std::string, std::string>> variables_;
 };
 
 // The config.json of a model of the model tests.
