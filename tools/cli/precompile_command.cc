@@ -23,16 +23,19 @@ struct PrecompileFlags {
   bool list_models = false;
 };
 
-// Prints each reason once: a missing NVRTC fails every kernel alike.
+// Prints each reason once: a missing NVRTC fails every kernel alike. A log with its numbered source
+// has some thousand lines, so that only the first is printed.
 void print_failures(const std::vector<PrecompileOutcome>& outcomes, CommandContext& context) {
   std::set<std::string> printed;
+  bool has_detail = false;
   for (const PrecompileOutcome& outcome : outcomes) {
     if (!outcome.result || *outcome.result) continue;
     const Status& status = outcome.result->status();
     if (!printed.insert(status.message()).second) continue;
     context.err << "pagejit: " << outcome.job.target.to_string() << " "
                 << short_spec(outcome.job.spec) << ": " << status.message() << "\n";
-    if (!status.detail().empty()) context.err << status.detail() << "\n";
+    if (!status.detail().empty() && !has_detail) context.err << status.detail() << "\n";
+    has_detail = has_detail || !status.detail().empty();
   }
 }
 
