@@ -20,15 +20,16 @@ choose_nvrtc() {
   fi
 }
 
-# build PRESET: configures and builds build/PRESET, with ccache where it is installed. With PAGEJIT_CUDA_WHEEL the
+# build PRESET [BUILD_ARGUMENT...]: configures and builds build/PRESET, with ccache where it is installed. With PAGEJIT_CUDA_WHEEL the
 # headers are those of that wheel, else CMake searches.
 build() {
   local preset=$1 options=()
+  shift
   if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   if [ -n "${PAGEJIT_CUDA_WHEEL:-}" ]; then
     options+=("-DPAGEJIT_CUDA_INCLUDE_DIR=$(wheel_include "$PAGEJIT_CUDA_WHEEL")")
   fi
-  (cd "$root" && cmake --preset "$preset" "${options[@]}" && cmake --build --preset "$preset" -j "$(jobs)")
+  (cd "$root" && cmake --preset "$preset" "${options[@]}" && cmake --build --preset "$preset" -j "$(jobs)" "$@")
 }
 
 # Where the wheels of one CUDA major version lie once unpacked.

@@ -43,9 +43,11 @@ say "release tests: $(seconds_since "$begin") s, exit status $status"
 
 if [ "$sanitizers" = yes ]; then
   begin=$(now)
-  build asan
+  build asan --target cache_test generator_test jit_test runtime_test models_test
   say "sanitizer build: $(seconds_since "$begin") s"
-  # What runs device code on the emulator's fibers, or needs the plain build's timing, says so with a label.
-  run_tests asan '^(gpu|long|emulated|plain)$' || status=$?
+  # The library's host code. What runs device code on the emulator's fibers, compiles many kernels or needs the plain
+  # build's timing says so with a label.
+  ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" \
+    -L '^(cache|generator|jit|runtime|models)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
 fi
 [ "$status" -eq 0 ] || fail "tests failed; see the lists above"
