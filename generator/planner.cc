@@ -19,7 +19,8 @@ int estimate_registers(const DecodeConfig& c) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
   const int accumulators = depth_tiles * c.head_tiles * 4;
-  const int query = c.q_in_registers ? depth_tiles * c.head_tiles * 2 : 0;
+  // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses.
+  const int query = c.q_in_registers ? depth_tiles * c.head_tiles * 2 : 12 * c.head_tiles;
   const int scores_and_p = token_tiles * c.head_tiles * 8;
   constexpr int kOther = 84;  // measured rest of compiled kernels, d 64 to 256
   return accumulators + query + scores_and_p + kOther;
