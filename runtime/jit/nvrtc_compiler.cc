@@ -101,9 +101,12 @@ NvrtcCompiler::NvrtcCompiler(NvrtcSearch search, int threads)
     : finder_(std::move(search)), pool_(threads) {}
 
 std::vector<std::string> NvrtcCompiler::options(const Target& target) const {
-  // -v makes ptxas report registers and spills; it does not change the code. No -lineinfo: it would
-  // put the program's name, and with #line the templates' paths, into the cubin.
-  return {"--gpu-architecture=" + target.to_string(), "--std=c++20", "--ptxas-options=-v"};
+  // --minimal (from 12.4 on) leaves out textures, surfaces and the device run-time, which no
+  // template uses: the same cubin, about a tenth sooner. -v makes ptxas report registers and
+  // spills; it does not change the code. No -lineinfo: it would put the program's name, and with
+  // #line the templates' paths, into the cubin.
+  return {"--gpu-architecture=" + target.to_string(), "--std=c++20", "--minimal",
+          "--ptxas-options=-v"};
 }
 
 Result<std::string> NvrtcCompiler::identity() {

@@ -29,9 +29,9 @@ const char* const kToolkitFolders[] = {
 
 const char* const kWheelFolders[] = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
 
-// build/runtime/libpagejit.so and build/tests/x/a_test lie at most this deep below the folder that
-// holds .deps.
-constexpr int kParentsSearched = 3;
+// The deepest program of a build, build/release/tests/runtime/jit/jit_test, lies in a folder this
+// far below the one that holds .deps.
+constexpr int kParentsSearched = 5;
 
 std::vector<std::string> folders_beginning_with(const std::string& parent,
                                                 const std::string& prefix) {

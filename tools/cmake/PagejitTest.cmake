@@ -15,7 +15,8 @@ function(pagejit_test name)
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} pagejit_flags GTest::gmock_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST
+                       DISCOVERY_TIMEOUT 60)
 
   # gtest_discover_tests flattens lists in its PROPERTIES, so ctest sets them from a file of its own.
   set(labels ${folder} ${ARG_LABELS})

@@ -65,7 +65,7 @@ TEST_F(NvrtcCompilerStubTest, NoCacheOnlyWhereItExistsAndNeverInTheKey) {
   ASSERT_TRUE(from_older) << from_older.status().to_string();
   ASSERT_TRUE(from_newer) << from_newer.status().to_string();
   EXPECT_EQ(from_older->log,
-            "tiny.cu\n--gpu-architecture=sm_90a\n--std=c++20\n--ptxas-options=-v\n");
+            "tiny.cu\n--gpu-architecture=sm_90a\n--std=c++20\n--minimal\n--ptxas-options=-v\n");
   EXPECT_EQ(from_newer->log, from_older->log + "--no-cache\n");
   EXPECT_EQ(from_older->image, "text");
 }

@@ -101,11 +101,11 @@ TEST_F(NvrtcSearchTest, ExplicitFolderMayBeALibraryFolderAToolkitOrASite) {
   EXPECT_THAT(paths(search_), ElementsAre(site));
 }
 
-TEST_F(NvrtcSearchTest, SetUpFolderIsFoundThreeParentsUpAndNoFurther) {
+TEST_F(NvrtcSearchTest, SetUpFolderIsFoundFiveParentsUpAndNoFurther) {
   const std::string own = put("r/.deps/python/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
-  search_.library_folder = root_ / "r/a/b/c";
+  search_.library_folder = root_ / "r/build/release/tests/runtime/jit";
   EXPECT_THAT(paths(search_), ElementsAre(own));
-  search_.library_folder = root_ / "r/a/b/c/d";
+  search_.library_folder = root_ / "r/build/release/tests/runtime/jit/x";
   EXPECT_THAT(paths(search_), IsEmpty());
 }
 
