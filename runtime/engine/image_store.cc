@@ -119,16 +119,24 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
 
 Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
                                                  const KernelSource& source, Compiler& compiler) {
-  disk_->reject(rejected.entry->key);
-  memory_.erase(rejected.entry->key);
   cache::KeyIngredients ingredients = ingredients_of(source, compiler);
   Result<std::string> identity = compiler.identity();
-  if (!identity) return identity.status();
-  ingredients.compiler_identity = *identity;
-  if (Status status = compiler.check_target(source.target); !status) return status;
-  Flight::Outcome outcome = compile(std::move(ingredients), source, compiler);
-  if (!outcome.result) return outcome.result.status();
-  return **outcome.result;
+  if (identity) ingredients.compiler_identity = *identity;
+  const cache::Key key = cache::make_key(ingredients);
+  while (true) {
+    disk_->reject(rejected.entry->key);
+    memory_.erase(rejected.entry->key);
+    if (!identity) return identity.status();
+    if (Status status = compiler.check_target(source.target); !status) return status;
+    // A flight, so that whoever asks meanwhile waits for this compile instead of starting another.
+    bool waited = false;
+    Result<Shared> image = flights_.run(
+        key, [&]() -> Flight::Outcome { return compile(ingredients, source, compiler); }, &waited);
+    if (!image) return image.status();
+    // The flight of one that asked before may have found the rejected image.
+    const bool is_rejected_one = waited && (*image)->image() == rejected.image();
+    if (!is_rejected_one) return **image;
+  }
 }
 
 ImageStore::Shared ImageStore::lookup(const cache::Key& key, const KernelSource& source) {

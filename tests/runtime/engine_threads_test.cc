@@ -30,13 +30,18 @@ TEST_F(EngineTest, ManyThreadsForOneSpecCompileAndLoadOnce) {
 }
 
 TEST_F(EngineTest, ManyThreadsForARefusedImageCompileAnewOnce) {
-  nvrtc->image_prefix = pagejit_stub::kRefusedImage;
-  ASSERT_TRUE(make_engine()->precompile(kSpec, *parse_target("sm_90a")));
-  nvrtc->image_prefix = "good";
-  auto engine = make_engine();
-  run_in_threads(8, [&](int) { prepare(*engine, kSpec); });
-  EXPECT_EQ(nvrtc->compiles, 2);
-  EXPECT_EQ(engine->stats().driver_rejects, 1u);
+  // Many times: one that asks between the refusal and the new image must wait for that image.
+  constexpr int kRounds = 50;
+  for (int round = 1; round <= kRounds; ++round) {
+    const KernelSpec spec = {.group_size = round};
+    nvrtc->image_prefix = pagejit_stub::kRefusedImage;
+    ASSERT_TRUE(make_engine()->precompile(spec, *parse_target("sm_90a")));
+    nvrtc->image_prefix = "good";
+    auto engine = make_engine();
+    run_in_threads(8, [&](int) { prepare(*engine, spec); });
+    ASSERT_EQ(nvrtc->compiles, 2 * round);
+    ASSERT_EQ(engine->stats().driver_rejects, 1u);
+  }
 }
 
 TEST_F(EngineTest, ThreadsWithDifferentSpecsAndEnginesDoNotDisturbEachOther) {
