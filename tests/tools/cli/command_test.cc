@@ -125,6 +125,15 @@ TEST(CommandTest, CacheDirectoryThatCannotBeWritten) {
   EXPECT_THAT(result.err, HasSubstr("cannot be written: Permission denied"));
 }
 
+TEST(CommandTest, CacheDirectoryThatCannotBeMade) {
+  // Nobody can make a folder in /proc, root included.
+  const CommandResult result =
+      CommandRunner().run({"precompile", "--head-size", "128", "--group-size", "4", "--arch",
+                           "sm_80", "--cache-dir", "/proc/pagejit"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, HasSubstr("/proc/pagejit: the cache directory cannot be made"));
+}
+
 TEST(CommandTest, ModelOfUnsupportedLayersOnlySaysSo) {
   const CommandResult result =
       CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("gpt-oss-20b")});
