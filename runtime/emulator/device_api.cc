@@ -23,6 +23,7 @@ float flush(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) 
 
 float exp2_approx(float x) { return flush(std::exp2(flush(x))); }
 float log2_approx(float x) { return flush(std::log2(flush(x))); }
+float rcp_approx(float x) { return flush(1.0f / flush(x)); }
 
 constexpr Api kApi = {
     .abi = kEmulatorAbi,
@@ -49,6 +50,7 @@ constexpr Api kApi = {
     .sync_named = sync_named,
     .exp2_approx = exp2_approx,
     .log2_approx = log2_approx,
+    .rcp_approx = rcp_approx,
     .access = plain_access,
     .undefined_behaviour = undefined_behaviour,
 };

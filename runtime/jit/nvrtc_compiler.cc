@@ -102,7 +102,7 @@ NvrtcCompiler::NvrtcCompiler(NvrtcSearch search, int threads)
 
 std::vector<std::string> NvrtcCompiler::options(const Target& target) const {
   // --minimal (from 12.4 on) leaves out textures, surfaces and the device run-time, which no
-  // template uses: the same cubin, about a tenth sooner. -v makes ptxas report registers and
+  // template uses: the same cubin, some 10 ms sooner. -v makes ptxas report registers and
   // spills; it does not change the code. No -lineinfo: it would put the program's name, and with
   // #line the templates' paths, into the cubin.
   return {"--gpu-architecture=" + target.to_string(), "--std=c++20", "--minimal",

@@ -43,19 +43,22 @@ class Query {
     const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
     for (int head_tile = 0; head_tile < C.head_tiles; ++head_tile) {
+      // Heads beyond the group and elements beyond the head are zero and add nothing. A tile of 8
+      // elements is inside the head or beyond it.
       const int head = head_warp * Traits::kWarpHeads + head_tile * 8 + row;
+      const bool exists = head < C.group_size;
+      const uint16_t* q_row = q + head * stride_head + column;
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          // Heads beyond the group and elements beyond the head are zero and add nothing. A tile of
-          // 8 elements is inside the head or beyond it.
-          const int first_element = depth * 16 + half * 8;
-          const bool exists = head < C.group_size && first_element < C.head_size;
-          fragments_[head_tile][depth][half] =
-              exists ? sign_bits ^ dev::load_global_nc(reinterpret_cast<const uint32_t*>(
-                                       q + head * stride_head + first_element + column))
-                     : 0;
+          const int element = depth * 16 + half * 8;
+          uint32_t& pair = fragments_[head_tile][depth][half];
+          pair = 0;
+          if (exists && element < C.head_size) {
+            pair = sign_bits ^
+                   dev::load_global_nc(reinterpret_cast<const uint32_t*>(q_row + element));
+          }
         }
       }
     }
@@ -171,8 +174,8 @@ struct OnlineSoftmax {
   }
 
   // Turns scores into probabilities relative to the running maximum, as b operands of the second
-  // product. scale_log2 is not negative. Tokens at or beyond num_valid take no part; their rows are
-  // zeros in shared memory.
+  // product. scale_log2 is positive. Tokens at or beyond num_valid take no part: their score becomes
+  // -inf, their probability 0; their rows are zeros in shared memory.
   PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2, int num_valid,
                            uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2]) {
     const int row = dev::lane_idx() / 4;
@@ -188,7 +191,8 @@ struct OnlineSoftmax {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const bool valid = i * 16 + half * 8 + row < num_valid;
-            m = dev::max2(m, valid ? scores[i][j][half * 2 + h] : kMinusInfinity);
+            if (!valid) scores[i][j][half * 2 + h] = kMinusInfinity;
+            m = dev::max2(m, scores[i][j][half * 2 + h]);
           }
         }
         // Lanes 4r + c of one c hold the same heads.
@@ -203,7 +207,7 @@ struct OnlineSoftmax {
     if (dev::any(grew)) rescale(new_max, scale_log2);
 #pragma unroll
     for (int j = 0; j < C.head_tiles; ++j) {
-      // No token so far: any finite reference, since no probability is kept.
+      // No token so far: any finite reference makes the probabilities 0, where -inf would make NaN.
       const float reference[2] = {row_max[j][0] == kMinusInfinity ? 0.0f : row_max[j][0],
                                   row_max[j][1] == kMinusInfinity ? 0.0f : row_max[j][1]};
 #pragma unroll
@@ -213,8 +217,7 @@ struct OnlineSoftmax {
           // The difference first: it is exact near the maximum, so that logits of 1e5 keep the
           // digits that matter and the greatest probability is 1.
           const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
-          const bool valid = i * 16 + e / 2 * 8 + row < num_valid;
-          scores[i][j][e] = valid ? dev::exp2_approx(exponent) : 0.0f;
+          scores[i][j][e] = dev::exp2_approx(exponent);
           row_sum[j][e % 2] += scores[i][j][e];
         }
         // A result tile has tokens in rows, a b operand has them in columns.

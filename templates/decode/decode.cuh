@@ -39,7 +39,7 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
   const uint32_t sign_bits = params.scale_log2 < 0.0f ? 0x80008000u : 0u;
   query.load(q, params.q_stride_head, sign_bits, shared, head_warp);
-  const float scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
+  const float scale_log2 = positive_scale(params);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
@@ -99,11 +99,9 @@ PAGEJIT_DEVICE void decode(const DecodeParams& params) {
   }
 
   const DecodeWork work = find_work<C>(params);
-  if (!work.has_tokens()) {
-    // Later splits of a short sequence have nothing to do; an empty sequence has no splits at all.
-    if (work.split_idx == 0) store_empty<C>(DecodeOutput<C>(params, work));
-    return;
-  }
+  // Later splits of a short sequence have nothing to do. The first one of an empty sequence writes
+  // the result of no tokens.
+  if (!work.has_tokens() && work.split_idx > 0) return;
 
   const int warp = dev::thread_idx() / 32;
   const int token_group = warp / C.head_warps;

@@ -14,14 +14,14 @@ struct DecodeOutput {
   PartialStats* stats;  // [num_splits, group_size]
   float* acc;           // [num_splits, group_size, head_size]
   uint32_t* counters;   // [merge units]
-  float scale_log2;     // of differences of maxima; not negative
+  float scale_log2;     // of differences of maxima; positive
 
   PAGEJIT_DEVICE DecodeOutput(const DecodeParams& params, const DecodeWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
     out_stride_head = params.out_stride_head;
-    scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
+    scale_log2 = positive_scale(params);
     out = static_cast<uint16_t*>(params.out) +
           work.seq_idx * static_cast<int64_t>(params.out_stride_seq) + head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;
@@ -60,24 +60,20 @@ struct Partial {
     float new_max = row_max;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) new_max = dev::max2(new_max, stats[i].row_max);
-    const float mine = weight(row_max, new_max, scale_log2);
+    // Where there is no token at all any finite reference makes the weights 0; -inf would make NaN.
+    const float reference = new_max == kMinusInfinity ? 0.0f : new_max;
+    const float mine = dev::exp2_approx((row_max - reference) * scale_log2);
     row_max = new_max;
     row_sum *= mine;
 #pragma unroll
     for (int e = 0; e < 4; ++e) acc.v[e] *= mine;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const float theirs = weight(stats[i].row_max, new_max, scale_log2);
+      const float theirs = dev::exp2_approx((stats[i].row_max - reference) * scale_log2);
       row_sum += stats[i].row_sum * theirs;
 #pragma unroll
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
-  }
-
- private:
-  // What has no token weighs nothing (-inf - -inf would be NaN).
-  static PAGEJIT_DEVICE float weight(float maximum, float reference, float scale_log2) {
-    return maximum == kMinusInfinity ? 0.0f : dev::exp2_approx((maximum - reference) * scale_log2);
   }
 };
 
@@ -85,30 +81,16 @@ struct Partial {
 template <DecodeConfig C>
 PAGEJIT_DEVICE void store_result(const DecodeOutput<C>& output, int head, int element,
                                  const Partial& partial) {
-  // A sum of 0 means no token, or none above -inf; a NaN stays one.
-  const float inverse = partial.row_sum == 0.0f ? 0.0f : 1.0f / partial.row_sum;
+  // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
+  const float inverse = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
   const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
                             pack<C>(partial.acc.v[2] * inverse, partial.acc.v[3] * inverse)}};
   dev::store_global(
       reinterpret_cast<HalfQuad*>(output.out + head * output.out_stride_head + element), packed);
   if (element == 0 && output.lse != nullptr) {
-    // A scale of 0 times -inf would be NaN.
-    const float row_max =
-        partial.row_sum == 0.0f ? kMinusInfinity : partial.row_max * output.scale_log2;
-    dev::store_global(output.lse + head, kLn2 * (row_max + dev::log2_approx(partial.row_sum)));
-  }
-}
-
-// A sequence of length 0: out = 0, lse = -inf.
-template <DecodeConfig C>
-PAGEJIT_DEVICE void store_empty(const DecodeOutput<C>& output) {
-  constexpr int kRowQuads = C.head_size / 4;
-  for (int i = dev::thread_idx(); i < C.group_size * kRowQuads; i += DecodeTraits<C>::kThreads) {
-    uint16_t* row = output.out + i / kRowQuads * output.out_stride_head;
-    dev::store_global(reinterpret_cast<HalfQuad*>(row + i % kRowQuads * 4), HalfQuad{});
-    if (i % kRowQuads == 0 && output.lse != nullptr) {
-      dev::store_global(output.lse + i / kRowQuads, kMinusInfinity);
-    }
+    const float lse_log2 =
+        partial.row_max * output.scale_log2 + dev::log2_approx(partial.row_sum);
+    dev::store_global(output.lse + head, kLn2 * lse_log2);
   }
 }
 
@@ -165,7 +147,7 @@ PAGEJIT_DEVICE void merge_token_groups(const DecodeOutput<C>& output, const Merg
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
     const int head = unit * pagejit_shared::kMergeUnitHeads + head_in_unit;
-    if (work.num_active_splits == 1) {
+    if (work.num_active_splits <= 1) {
       store_result<C>(output, head, element, partial);
     } else {
       const int64_t row = static_cast<int64_t>(work.split_idx) * C.group_size + head;
@@ -188,6 +170,9 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
        i += DecodeTraits<C>::kThreads) {
     const int head = unit * pagejit_shared::kMergeUnitHeads + i / kRowQuads;
     const int element = i % kRowQuads * 4;
+    // The next splits' rows are at constant distances.
+    const PartialStats* stats_of_head = output.stats + head;
+    const float* acc_of_head = output.acc + head * C.head_size + element;
     Partial partial;
     for (int first = 0; first < num_splits; first += kBatch) {
       PartialStats stats[kBatch];
@@ -197,13 +182,14 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
         stats[b] = {kMinusInfinity, 0.0f};
         acc[b] = {};
         if (first + b < num_splits) {
-          const int64_t row = static_cast<int64_t>(first + b) * C.group_size + head;
-          stats[b] = dev::load_global(output.stats + row);
+          stats[b] = dev::load_global(stats_of_head + b * C.group_size);
           acc[b] = dev::load_global(
-              reinterpret_cast<const Quad*>(output.acc + row * C.head_size + element));
+              reinterpret_cast<const Quad*>(acc_of_head + b * C.group_size * C.head_size));
         }
       }
       partial.add(stats, acc, output.scale_log2);
+      stats_of_head += kBatch * C.group_size;
+      acc_of_head += kBatch * C.group_size * C.head_size;
     }
     store_result<C>(output, head, element, partial);
   }

@@ -15,12 +15,20 @@ PAGEJIT_DEVICE void report_debug(const DecodeParams& params, pagejit_shared::Deb
   dev::store_global(&header->debug_value, static_cast<long long>(value));
 }
 
+// The scale that scores are multiplied with; the sign is q's. Never 0, since the score of a token
+// that takes no part, -inf, must stay -inf: the least normal number makes all others equal as well.
+PAGEJIT_DEVICE float positive_scale(const DecodeParams& params) {
+  constexpr float kLeast = 0x1p-126f;
+  const float scale = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
+  return scale < kLeast ? kLeast : scale;
+}
+
 struct DecodeWork {
   int seq_idx;
   int kv_head_idx;
   int split_idx;
   int seq_len;
-  int num_active_splits;  // splits of this sequence that have tokens
+  int num_active_splits;  // splits of this sequence that have tokens; of an empty one 0 or 1
   int token_begin;
   int token_end;  // this split's tokens are [token_begin, token_end)
 

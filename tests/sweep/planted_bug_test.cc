@@ -32,14 +32,14 @@ constexpr const char* kWork = "decode/work.cuh";
 
 const PlantedBug kBugs[] = {
     // Which tokens take part.
-    {"MaskIsOffByOne", kAttention, "e / 2 * 8 + row < num_valid", "e / 2 * 8 + row <= num_valid"},
-    {"MaskIsMissing", kAttention, "e / 2 * 8 + row < num_valid;", "e / 2 * 8 + row < 32;"},
+    {"MaskIsOffByOne", kAttention, "half * 8 + row < num_valid", "half * 8 + row <= num_valid"},
+    {"MaskIsMissing", kAttention, "half * 8 + row < num_valid;", "half * 8 + row < 32;"},
     {"LastTokenIsLost", kWork, "work.token_end = work.seq_len;",
      "work.token_end = work.seq_len - 1;"},
     {"TailIsNotCleared", kLoad, "if (has_column && has_row) {",
      "if (has_column && has_row && row < num_valid) {"},
-    {"EmptySequenceIsNotWritten", kDecode, "if (work.split_idx == 0) store_empty",
-     "if (false) store_empty"},
+    {"EmptySequenceIsNotWritten", kDecode, "if (!work.has_tokens() && work.split_idx > 0) return;",
+     "if (!work.has_tokens()) return;"},
     {"PadIsNotCleared", kDecode, "stream.clear_pad();", ""},
     // Where rows lie.
     {"ValuesUseTheKeysBlockStride", kLoad, "static_cast<int64_t>(params_.v_stride_block)",
@@ -62,11 +62,13 @@ const PlantedBug kBugs[] = {
     {"SumsAreNotRescaled", kAttention, "row_sum[j][h] *= factor[h];", ";"},
     {"MaximumStartsAtMinus5e4", kAttention, "row_max[j][h] = kMinusInfinity;",
      "row_max[j][h] = -5.0e4f;"},
-    {"LseIsInBase2", kMerge, "kLn2 * (", "("},
+    {"LseIsInBase2", kMerge, "kLn2 * lse_log2", "lse_log2"},
     {"LastSplitIsNotMerged", kMerge, "if (first + b < num_splits) {",
      "if (first + b + 1 < num_splits) {"},
     {"CountersDoNotReset", kMerge, "output.counters + unit, limit)",
      "output.counters + unit, 0xffffffffu)"},
+    {"CountersLieAmongThePartials", kMerge, "workspace + pagejit_shared::kCountersOffset",
+     "workspace + pagejit_shared::partial_stats_offset()"},
     {"FirstSplitMerges", kMerge, "shared_flag = arrived == limit;", "shared_flag = arrived == 0;"},
     // Order of events.
     {"NoWaitForKeys", kDecode, "dev::cp_async_wait<2 * (kStages - 1) - 1>();", ""},

@@ -347,23 +347,29 @@ std::vector<DeviceFunctionCase> barrier_cases() {
 std::vector<DeviceFunctionCase> device_function_cases() {
   std::vector<DeviceFunctionCase> cases;
   // PTX ISA: ex2.approx.ftz has a maximum relative error of 2^-22.5, lg2.approx an absolute one of
-  // 2^-22 around 1 and a relative one of 2^-22.6 elsewhere; both are doubled for the rounding of
-  // the expected value.
+  // 2^-22 around 1 and a relative one of 2^-22.6 elsewhere, rcp.approx.ftz a relative one of 2^-23;
+  // all are doubled for the rounding of the expected value.
   cases.push_back(unary_case("Exp2", "dev::exp2_approx(x)", std::exp2(-21.5),
                              [](double x) { return std::exp2(x); }));
   cases.push_back(unary_case("Log2", "dev::log2_approx(x * x + 2.0f)", std::exp2(-21.0),
                              [](double x) { return std::log2(x * x + 2.0); }));
-  cases.push_back(
-      {"ExpAndLogAtTheEdges",
-       "const float inf = __builtin_bit_cast(float, 0x7f800000u);"
-       "if (lane == 0) { out[0] = __builtin_bit_cast(uint32_t, dev::exp2_approx(-inf));"
-       "out[1] = __builtin_bit_cast(uint32_t, dev::exp2_approx(0.0f));"
-       "out[2] = __builtin_bit_cast(uint32_t, dev::log2_approx(0.0f));"
-       "out[3] = __builtin_bit_cast(uint32_t, dev::exp2_approx(-150.0f));"
-       "out[4] = __builtin_bit_cast(uint32_t, dev::log2_approx(1.0f)); }",
-       32, 5, [](const Words&) {
-         return Words{0, as_bits(1.0f), as_bits(-std::numeric_limits<float>::infinity()), 0, 0};
-       }});
+  cases.push_back(unary_case("Rcp", "dev::rcp_approx(x * x + 0.25f)", std::exp2(-22.0),
+                             [](double x) { return 1 / (x * x + 0.25); }));
+  cases.push_back({"ArithmeticAtTheEdges",
+                   "const float inf = __builtin_bit_cast(float, 0x7f800000u);"
+                   "if (lane == 0) { out[0] = __builtin_bit_cast(uint32_t, dev::exp2_approx(-inf));"
+                   "out[1] = __builtin_bit_cast(uint32_t, dev::exp2_approx(0.0f));"
+                   "out[2] = __builtin_bit_cast(uint32_t, dev::log2_approx(0.0f));"
+                   "out[3] = __builtin_bit_cast(uint32_t, dev::exp2_approx(-150.0f));"
+                   "out[4] = __builtin_bit_cast(uint32_t, dev::log2_approx(1.0f));"
+                   "out[5] = __builtin_bit_cast(uint32_t, dev::rcp_approx(0.0f));"
+                   "out[6] = __builtin_bit_cast(uint32_t, dev::rcp_approx(1.0f));"
+                   "out[7] = __builtin_bit_cast(uint32_t, dev::rcp_approx(inf)); }",
+                   32, 8, [](const Words&) {
+                     constexpr float kInfinity = std::numeric_limits<float>::infinity();
+                     return Words{0, as_bits(1.0f),      as_bits(-kInfinity), 0,
+                                  0, as_bits(kInfinity), as_bits(1.0f),       0};
+                   }});
   cases.push_back(pack_case(DataType::kFloat16));
   cases.push_back(pack_case(DataType::kBFloat16));
   cases.push_back(ldmatrix_case("LdmatrixX4", 4, false));

@@ -7,7 +7,7 @@
 namespace pagejit_emulator {
 
 // An image of another number is refused at load.
-constexpr int kEmulatorAbi = 1;
+constexpr int kEmulatorAbi = 2;
 
 // A line of the kernel text.
 struct Loc {
@@ -55,6 +55,7 @@ struct Api {
 
   float (*exp2_approx)(float x);
   float (*log2_approx)(float x);
+  float (*rcp_approx)(float x);
 
   // Checked images only: a load or store of the kernel text at code address `pc`, and undefined
   // behaviour found by the compiler's instrumentation (does not return).

@@ -15,6 +15,12 @@ PAGEJIT_DEVICE float log2_approx(float x) {
   return y;
 }
 
+PAGEJIT_DEVICE float rcp_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 PAGEJIT_DEVICE float max2(float a, float b) {
   float y;
   asm("max.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));

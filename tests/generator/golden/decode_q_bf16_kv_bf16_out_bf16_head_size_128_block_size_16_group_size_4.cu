@@ -255,12 +255,20 @@ PAGEJIT_DEVICE void report_debug(const DecodeParams& params, pagejit_shared::Deb
   dev::store_global(&header->debug_value, static_cast<long long>(value));
 }
 
+// The scale that scores are multiplied with; the sign is q's. Never 0, since the score of a token
+// that takes no part, -inf, must stay -inf: the least normal number makes all others equal as well.
+PAGEJIT_DEVICE float positive_scale(const DecodeParams& params) {
+  constexpr float kLeast = 0x1p-126f;
+  const float scale = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
+  return scale < kLeast ? kLeast : scale;
+}
+
 struct DecodeWork {
   int seq_idx;
   int kv_head_idx;
   int split_idx;
   int seq_len;
-  int num_active_splits;  // splits of this sequence that have tokens
+  int num_active_splits;  // splits of this sequence that have tokens; of an empty one 0 or 1
   int token_begin;
   int token_end;  // this split's tokens are [token_begin, token_end)
 
@@ -504,19 +512,22 @@ class Query {
     const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
     for (int head_tile = 0; head_tile < C.head_tiles; ++head_tile) {
+      // Heads beyond the group and elements beyond the head are zero and add nothing. A tile of 8
+      // elements is inside the head or beyond it.
       const int head = head_warp * Traits::kWarpHeads + head_tile * 8 + row;
+      const bool exists = head < C.group_size;
+      const uint16_t* q_row = q + head * stride_head + column;
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          // Heads beyond the group and elements beyond the head are zero and add nothing. A tile of
-          // 8 elements is inside the head or beyond it.
-          const int first_element = depth * 16 + half * 8;
-          const bool exists = head < C.group_size && first_element < C.head_size;
-          fragments_[head_tile][depth][half] =
-              exists ? sign_bits ^ dev::load_global_nc(reinterpret_cast<const uint32_t*>(
-                                       q + head * stride_head + first_element + column))
-                     : 0;
+          const int element = depth * 16 + half * 8;
+          uint32_t& pair = fragments_[head_tile][depth][half];
+          pair = 0;
+          if (exists && element < C.head_size) {
+            pair = sign_bits ^
+                   dev::load_global_nc(reinterpret_cast<const uint32_t*>(q_row + element));
+          }
         }
       }
     }
@@ -632,8 +643,8 @@ struct OnlineSoftmax {
   }
 
   // Turns scores into probabilities relative to the running maximum, as b operands of the second
-  // product. scale_log2 is not negative. Tokens at or beyond num_valid take no part; their rows are
-  // zeros in shared memory.
+  // product. scale_log2 is positive. Tokens at or beyond num_valid take no part: their score becomes
+  // -inf, their probability 0; their rows are zeros in shared memory.
   PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2, int num_valid,
                            uint32_t (&p)[Traits::kTokenTiles][C.head_tiles][2]) {
     const int row = dev::lane_idx() / 4;
@@ -649,7 +660,8 @@ struct OnlineSoftmax {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const bool valid = i * 16 + half * 8 + row < num_valid;
-            m = dev::max2(m, valid ? scores[i][j][half * 2 + h] : kMinusInfinity);
+            if (!valid) scores[i][j][half * 2 + h] = kMinusInfinity;
+            m = dev::max2(m, scores[i][j][half * 2 + h]);
           }
         }
         // Lanes 4r + c of one c hold the same heads.
@@ -664,7 +676,7 @@ struct OnlineSoftmax {
     if (dev::any(grew)) rescale(new_max, scale_log2);
 #pragma unroll
     for (int j = 0; j < C.head_tiles; ++j) {
-      // No token so far: any finite reference, since no probability is kept.
+      // No token so far: any finite reference makes the probabilities 0, where -inf would make NaN.
       const float reference[2] = {row_max[j][0] == kMinusInfinity ? 0.0f : row_max[j][0],
                                   row_max[j][1] == kMinusInfinity ? 0.0f : row_max[j][1]};
 #pragma unroll
@@ -674,8 +686,7 @@ struct OnlineSoftmax {
           // The difference first: it is exact near the maximum, so that logits of 1e5 keep the
           // digits that matter and the greatest probability is 1.
           const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
-          const bool valid = i * 16 + e / 2 * 8 + row < num_valid;
-          scores[i][j][e] = valid ? dev::exp2_approx(exponent) : 0.0f;
+          scores[i][j][e] = dev::exp2_approx(exponent);
           row_sum[j][e % 2] += scores[i][j][e];
         }
         // A result tile has tokens in rows, a b operand has them in columns.
@@ -756,14 +767,14 @@ struct DecodeOutput {
   PartialStats* stats;  // [num_splits, group_size]
   float* acc;           // [num_splits, group_size, head_size]
   uint32_t* counters;   // [merge units]
-  float scale_log2;     // of differences of maxima; not negative
+  float scale_log2;     // of differences of maxima; positive
 
   PAGEJIT_DEVICE DecodeOutput(const DecodeParams& params, const DecodeWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
     out_stride_head = params.out_stride_head;
-    scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
+    scale_log2 = positive_scale(params);
     out = static_cast<uint16_t*>(params.out) +
           work.seq_idx * static_cast<int64_t>(params.out_stride_seq) + head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + sequence_head * C.group_size;
@@ -802,24 +813,20 @@ struct Partial {
     float new_max = row_max;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) new_max = dev::max2(new_max, stats[i].row_max);
-    const float mine = weight(row_max, new_max, scale_log2);
+    // Where there is no token at all any finite reference makes the weights 0; -inf would make NaN.
+    const float reference = new_max == kMinusInfinity ? 0.0f : new_max;
+    const float mine = dev::exp2_approx((row_max - reference) * scale_log2);
     row_max = new_max;
     row_sum *= mine;
 #pragma unroll
     for (int e = 0; e < 4; ++e) acc.v[e] *= mine;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const float theirs = weight(stats[i].row_max, new_max, scale_log2);
+      const float theirs = dev::exp2_approx((stats[i].row_max - reference) * scale_log2);
       row_sum += stats[i].row_sum * theirs;
 #pragma unroll
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
-  }
-
- private:
-  // What has no token weighs nothing (-inf - -inf would be NaN).
-  static PAGEJIT_DEVICE float weight(float maximum, float reference, float scale_log2) {
-    return maximum == kMinusInfinity ? 0.0f : dev::exp2_approx((maximum - reference) * scale_log2);
   }
 };
 
@@ -827,30 +834,16 @@ struct Partial {
 template <DecodeConfig C>
 PAGEJIT_DEVICE void store_result(const DecodeOutput<C>& output, int head, int element,
                                  const Partial& partial) {
-  // A sum of 0 means no token, or none above -inf; a NaN stays one.
-  const float inverse = partial.row_sum == 0.0f ? 0.0f : 1.0f / partial.row_sum;
+  // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
+  const float inverse = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
   const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
                             pack<C>(partial.acc.v[2] * inverse, partial.acc.v[3] * inverse)}};
   dev::store_global(
       reinterpret_cast<HalfQuad*>(output.out + head * output.out_stride_head + element), packed);
   if (element == 0 && output.lse != nullptr) {
-    // A scale of 0 times -inf would be NaN.
-    const float row_max =
-        partial.row_sum == 0.0f ? kMinusInfinity : partial.row_max * output.scale_log2;
-    dev::store_global(output.lse + head, kLn2 * (row_max + dev::log2_approx(partial.row_sum)));
-  }
-}
-
-// A sequence of length 0: out = 0, lse = -inf.
-template <DecodeConfig C>
-PAGEJIT_DEVICE void store_empty(const DecodeOutput<C>& output) {
-  constexpr int kRowQuads = C.head_size / 4;
-  for (int i = dev::thread_idx(); i < C.group_size * kRowQuads; i += DecodeTraits<C>::kThreads) {
-    uint16_t* row = output.out + i / kRowQuads * output.out_stride_head;
-    dev::store_global(reinterpret_cast<HalfQuad*>(row + i % kRowQuads * 4), HalfQuad{});
-    if (i % kRowQuads == 0 && output.lse != nullptr) {
-      dev::store_global(output.lse + i / kRowQuads, kMinusInfinity);
-    }
+    const float lse_log2 =
+        partial.row_max * output.scale_log2 + dev::log2_approx(partial.row_sum);
+    dev::store_global(output.lse + head, kLn2 * lse_log2);
   }
 }
 
@@ -907,7 +900,7 @@ PAGEJIT_DEVICE void merge_token_groups(const DecodeOutput<C>& output, const Merg
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
     const int head = unit * pagejit_shared::kMergeUnitHeads + head_in_unit;
-    if (work.num_active_splits == 1) {
+    if (work.num_active_splits <= 1) {
       store_result<C>(output, head, element, partial);
     } else {
       const int64_t row = static_cast<int64_t>(work.split_idx) * C.group_size + head;
@@ -930,6 +923,9 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
        i += DecodeTraits<C>::kThreads) {
     const int head = unit * pagejit_shared::kMergeUnitHeads + i / kRowQuads;
     const int element = i % kRowQuads * 4;
+    // The next splits' rows are at constant distances.
+    const PartialStats* stats_of_head = output.stats + head;
+    const float* acc_of_head = output.acc + head * C.head_size + element;
     Partial partial;
     for (int first = 0; first < num_splits; first += kBatch) {
       PartialStats stats[kBatch];
@@ -939,13 +935,14 @@ PAGEJIT_DEVICE void merge_splits(const DecodeOutput<C>& output, int unit, int nu
         stats[b] = {kMinusInfinity, 0.0f};
         acc[b] = {};
         if (first + b < num_splits) {
-          const int64_t row = static_cast<int64_t>(first + b) * C.group_size + head;
-          stats[b] = dev::load_global(output.stats + row);
+          stats[b] = dev::load_global(stats_of_head + b * C.group_size);
           acc[b] = dev::load_global(
-              reinterpret_cast<const Quad*>(output.acc + row * C.head_size + element));
+              reinterpret_cast<const Quad*>(acc_of_head + b * C.group_size * C.head_size));
         }
       }
       partial.add(stats, acc, output.scale_log2);
+      stats_of_head += kBatch * C.group_size;
+      acc_of_head += kBatch * C.group_size * C.head_size;
     }
     store_result<C>(output, head, element, partial);
   }
@@ -1013,7 +1010,7 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
   const uint32_t sign_bits = params.scale_log2 < 0.0f ? 0x80008000u : 0u;
   query.load(q, params.q_stride_head, sign_bits, shared, head_warp);
-  const float scale_log2 = params.scale_log2 < 0.0f ? -params.scale_log2 : params.scale_log2;
+  const float scale_log2 = positive_scale(params);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
@@ -1073,11 +1070,9 @@ PAGEJIT_DEVICE void decode(const DecodeParams& params) {
   }
 
   const DecodeWork work = find_work<C>(params);
-  if (!work.has_tokens()) {
-    // Later splits of a short sequence have nothing to do; an empty sequence has no splits at all.
-    if (work.split_idx == 0) store_empty<C>(DecodeOutput<C>(params, work));
-    return;
-  }
+  // Later splits of a short sequence have nothing to do. The first one of an empty sequence writes
+  // the result of no tokens.
+  if (!work.has_tokens() && work.split_idx > 0) return;
 
   const int warp = dev::thread_idx() / 32;
   const int token_group = warp / C.head_warps;
