@@ -6,23 +6,23 @@
 
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
-#include "templates/shared/decode_params.h"
+#include "templates/shared/attention_params.h"
 
 namespace pagejit {
 
-using DecodeConfig = pagejit_shared::DecodeConfig;
-using DecodeParams = pagejit_shared::DecodeParams;
+using AttentionConfig = pagejit_shared::AttentionConfig;
+using AttentionParams = pagejit_shared::AttentionParams;
 
 // How a spec is built for a target: the spec, the target, and the constants of the kernel.
 struct KernelConfig {
   KernelSpec spec;
   Target target;
-  DecodeConfig decode;
+  AttentionConfig attention;
 
-  int num_warps() const { return decode.token_groups * decode.head_warps; }
+  int num_warps() const { return attention.token_groups * attention.row_warps; }
   int threads_per_cta() const { return num_warps() * 32; }
   // Tokens of one stage of the whole CTA.
-  int tile_tokens() const { return decode.token_groups * decode.group_tokens; }
+  int tile_tokens() const { return attention.token_groups * attention.group_tokens; }
 };
 
 // One self-contained translation unit.

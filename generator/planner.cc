@@ -15,15 +15,18 @@ namespace {
 
 // Registers of one thread: what must live through the main loop, plus addresses, counters and the
 // compiler's own.
-int estimate_registers(const DecodeConfig& c) {
+int estimate_registers(const AttentionConfig& c) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
-  const int accumulators = depth_tiles * c.head_tiles * 4;
+  const int accumulators = depth_tiles * c.row_tiles * 4;
   // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses.
-  const int query = c.q_in_registers ? depth_tiles * c.head_tiles * 2 : 12 * c.head_tiles;
-  const int scores_and_p = token_tiles * c.head_tiles * 8;
+  const int query = c.q_in_registers ? depth_tiles * c.row_tiles * 2 : 12 * c.row_tiles;
+  const int scores_and_p = token_tiles * c.row_tiles * 8;
   constexpr int kOther = 84;  // measured rest of compiled kernels, d 64 to 256
-  return accumulators + query + scores_and_p + kOther;
+  // Positions, slopes, limits and constants of what is switched on, as compiled kernels have them.
+  const int features = (c.is_ragged ? 3 : 0) + (c.has_alibi ? 2 * c.row_tiles : 0) +
+                       (c.has_window ? 5 : 0) + (c.has_soft_cap ? 4 : 0);
+  return accumulators + query + scores_and_p + features + kOther;
 }
 
 // SM clocks that one token of K and V costs, for each resource that could be the limit.
@@ -36,26 +39,31 @@ struct TokenCost {
   double worst() const { return std::max({memory, tensor, shared, latency}); }
 };
 
-TokenCost token_cost(const DecodeConfig& c, const Arch& arch) {
+// One SM's share of the L2 cache's bandwidth.
+constexpr double kL2BytesPerClock = 40;
+
+// kv_comes_from_l2: other tiles of the same sequence have just read it.
+TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
   const double depth_tiles = c.head_size_padded / 16;
   const double token_tiles = c.group_tokens / 16;
-  const double head_tiles = c.head_warps * c.head_tiles;
+  const double row_tiles = c.row_warps * c.row_tiles;
   TokenCost cost;
-  cost.memory = 4.0 * c.head_size / (arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000));
-  cost.tensor = 2 * depth_tiles * head_tiles * 2 / 16;
-  const double query_reads = c.q_in_registers ? 0 : depth_tiles * head_tiles * 2 / token_tiles;
-  cost.shared = (2 * depth_tiles * 4 * c.head_warps + query_reads) / 16 + 4.0 * c.head_size / 128;
+  const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
+  cost.memory = 4.0 * c.head_size / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
+  cost.tensor = 2 * depth_tiles * row_tiles * 2 / 16;
+  const double query_reads = c.q_in_registers ? 0 : depth_tiles * row_tiles * 2 / token_tiles;
+  cost.shared = (2 * depth_tiles * 4 * c.row_warps + query_reads) / 16 + 4.0 * c.head_size / 128;
   // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
   // the head, and the other instructions of the tile, which one warp issues one by one.
   const double chain =
-      400 + depth_tiles * 18 + token_tiles * depth_tiles * (2 + 2 * c.head_tiles * 2);
+      400 + depth_tiles * 18 + token_tiles * depth_tiles * (2 + 2 * c.row_tiles * 2);
   // Half of the warps may be waiting for copies.
   cost.latency = 2 * chain / (c.min_ctas_per_sm * c.token_groups * c.group_tokens);
   return cost;
 }
 
 // Bytes of K and V under way per SM while one stage of each group is being worked on.
-int bytes_in_flight(const DecodeConfig& c) {
+int bytes_in_flight(const AttentionConfig& c) {
   return c.min_ctas_per_sm * (c.num_stages - 1) * c.token_groups * c.group_tokens * 4 * c.head_size;
 }
 
@@ -70,7 +78,8 @@ int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
 struct Scored {
   PlanCandidate candidate;
-  double slowdown = 1;      // predicted time over the time that memory alone needs
+  double slowdown = 1;  // predicted time over that of the memory alone, or of the products alone
+                        // where queries are many
   bool is_starved = false;  // because of too few bytes in flight
 };
 
@@ -81,8 +90,8 @@ std::string number(const char* format, double a, double b = 0) {
 }
 
 // Empty if the configuration can run on the architecture.
-std::string why_not(const DecodeConfig& c, const Arch& arch) {
-  const int threads = c.token_groups * c.head_warps * 32;
+std::string why_not(const AttentionConfig& c, const Arch& arch) {
+  const int threads = c.token_groups * c.row_warps * 32;
   if (c.shared_bytes > arch.shared_bytes_per_cta) {
     return number("shared memory %.0f B per CTA > %.0f B", c.shared_bytes,
                   arch.shared_bytes_per_cta);
@@ -105,9 +114,15 @@ std::string why_not(const DecodeConfig& c, const Arch& arch) {
   return {};
 }
 
-DecodeConfig base_config(const KernelSpec& spec) {
-  DecodeConfig c = {};
+AttentionConfig base_config(const KernelSpec& spec) {
+  AttentionConfig c = {};
   c.is_bfloat16 = spec.q_dtype == DataType::kBFloat16;
+  c.is_ragged = spec.queries != QueryLengths::kOne;
+  c.causality = static_cast<pagejit_shared::Causality>(spec.causality);
+  c.has_window = spec.window;
+  c.has_soft_cap = spec.soft_cap;
+  c.has_alibi = spec.alibi;
+  c.has_sinks = spec.sinks;
   c.head_size = spec.head_size;
   c.head_size_padded = round_up(spec.head_size, 16);
   c.block_size = spec.block_size;
@@ -117,11 +132,11 @@ DecodeConfig base_config(const KernelSpec& spec) {
 }
 
 // The smallest ring that keeps enough bytes in flight, or the largest that fits.
-void choose_stages(DecodeConfig& c, const Arch& arch) {
+void choose_stages(AttentionConfig& c, const Arch& arch) {
   for (c.num_stages = 2; c.num_stages < kMaxStages; ++c.num_stages) {
     c.shared_bytes = pagejit_shared::shared_bytes(c);
     if (bytes_in_flight(c) >= bytes_in_flight_needed(arch)) return;
-    DecodeConfig larger = c;
+    AttentionConfig larger = c;
     ++larger.num_stages;
     const int per_sm =
         (pagejit_shared::shared_bytes(larger) + Arch::kReservedSharedPerCta) * c.min_ctas_per_sm;
@@ -134,26 +149,47 @@ void choose_stages(DecodeConfig& c, const Arch& arch) {
 }
 
 // With two stages a warp that is late by one tile has nothing left in flight.
-bool has_two_stages(const DecodeConfig& c) { return c.num_stages < 3; }
+bool has_two_stages(const AttentionConfig& c) { return c.num_stages < 3; }
 
-// Each combination worth looking at. More warps than 16 or more head tiles than 4 never fit the
-// registers.
+// Query tokens of a sequence that one tile of rows holds where queries are few: those of
+// speculative decoding.
+constexpr int kFewTokens = 4;
+constexpr int kLeastRaggedRows = 16;  // of lone heads, so that a sequence is one tile more often
+constexpr int kMostRaggedRows = 128;
+
+// Rows of a CTA that are worth looking at.
+std::vector<int> row_choices(const KernelSpec& spec) {
+  switch (spec.queries) {
+    case QueryLengths::kOne:
+      return {spec.group_size};
+    case QueryLengths::kFew:
+      return {
+          std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows, kMostRaggedRows)};
+    case QueryLengths::kMany:
+      break;
+  }
+  return {64, kMostRaggedRows};
+}
+
+// Each combination of warps and tiles for that many rows. More warps than 16 or more row tiles than
+// 4 never fit the registers.
 template <class Visit>
-void for_each_candidate(const KernelSpec& spec, const Arch& arch, Visit visit) {
-  const int tiles = (spec.group_size + 7) / 8;
-  int last_head_warps = 0;
-  for (int head_tiles = 1; head_tiles <= 4; ++head_tiles) {
-    const int head_warps = (tiles + head_tiles - 1) / head_tiles;
-    if (head_warps > 16 || head_warps == last_head_warps) continue;  // same warps, more idle tiles
-    last_head_warps = head_warps;
-    for (int token_groups = 1; token_groups * head_warps <= 16 && token_groups <= 8;
+void for_each_candidate(const KernelSpec& spec, const Arch& arch, int rows, Visit visit) {
+  const int tiles = (rows + 7) / 8;
+  int last_row_warps = 0;
+  for (int row_tiles = 1; row_tiles <= 4; ++row_tiles) {
+    const int row_warps = (tiles + row_tiles - 1) / row_tiles;
+    if (row_warps > 16 || row_warps == last_row_warps) continue;  // same warps, more idle tiles
+    if (spec.queries == QueryLengths::kMany && row_warps * row_tiles != tiles) continue;
+    last_row_warps = row_warps;
+    for (int token_groups = 1; token_groups * row_warps <= 16 && token_groups <= 8;
          token_groups *= 2) {
       for (const int group_tokens : {16, 32}) {
         for (int ctas = 1; ctas <= 4; ++ctas) {
           for (const bool q_in_registers : {true, false}) {
-            DecodeConfig c = base_config(spec);
-            c.head_tiles = head_tiles;
-            c.head_warps = head_warps;
+            AttentionConfig c = base_config(spec);
+            c.row_tiles = row_tiles;
+            c.row_warps = row_warps;
             c.token_groups = token_groups;
             c.group_tokens = group_tokens;
             c.min_ctas_per_sm = ctas;
@@ -181,33 +217,33 @@ int slowdown_steps(const Scored& s) {
 
 // Two warps per scheduler: while one waits at a copy or in a chain of products the other issues.
 constexpr int kWarpsWanted = 8;
-int missing_warps(const DecodeConfig& c) {
-  return std::max(0, kWarpsWanted - c.min_ctas_per_sm * c.token_groups * c.head_warps);
+int missing_warps(const AttentionConfig& c) {
+  return std::max(0, kWarpsWanted - c.min_ctas_per_sm * c.token_groups * c.row_warps);
 }
 
 // Two CTAs: one starts or merges while the other streams. More CTAs mean more splits of a lone
 // sequence to merge.
-int ctas_off(const DecodeConfig& c) { return std::abs(c.min_ctas_per_sm - 2); }
+int ctas_off(const AttentionConfig& c) { return std::abs(c.min_ctas_per_sm - 2); }
 
 // Order of preference: what runs; what streams fastest, in steps of 2 % of the memory's time (the
 // model is no better); query fragments in registers; fewer warps that read the same tokens; enough
 // warps; two CTAs per SM; three stages; less shared memory.
 bool better(const Scored& a, const Scored& b) {
   const auto rank = [](const Scored& s) {
-    const DecodeConfig& c = s.candidate.config.decode;
-    return std::tuple(!s.candidate.fits, slowdown_steps(s), !c.q_in_registers, c.head_warps,
+    const AttentionConfig& c = s.candidate.config.attention;
+    return std::tuple(!s.candidate.fits, slowdown_steps(s), !c.q_in_registers, c.row_warps,
                       missing_warps(c), ctas_off(c), has_two_stages(c),
                       c.min_ctas_per_sm * c.shared_bytes, c.token_groups * c.group_tokens,
-                      c.group_tokens, c.head_tiles, c.min_ctas_per_sm, c.num_stages);
+                      c.group_tokens, c.row_tiles, c.min_ctas_per_sm, c.num_stages);
   };
   return rank(a) < rank(b);
 }
 
-std::string describe(const DecodeConfig& c) {
+std::string describe(const AttentionConfig& c) {
   char text[200];
   std::snprintf(text, sizeof text,
-                "%d x %d warps, %d tokens, %d head tiles, %d stages, q in %s, %d CTAs/SM",
-                c.token_groups, c.head_warps, c.token_groups * c.group_tokens, c.head_tiles,
+                "%d x %d warps, %d tokens, %d row tiles, %d stages, q in %s, %d CTAs/SM",
+                c.token_groups, c.row_warps, c.token_groups * c.group_tokens, c.row_tiles,
                 c.num_stages, c.q_in_registers ? "registers" : "shared memory", c.min_ctas_per_sm);
   return text;
 }
@@ -216,41 +252,51 @@ std::string describe(const DecodeConfig& c) {
 std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target,
                                     const Arch& arch) {
   std::vector<Scored> all;
-  for_each_candidate(spec, arch, [&](const DecodeConfig& c) {
+  const auto visit = [&](const AttentionConfig& c) {
     Scored scored;
     scored.candidate.config = {spec, target, c};
     scored.candidate.reason = why_not(c, arch);
     scored.candidate.fits = scored.candidate.reason.empty();
-    const TokenCost cost = token_cost(c, arch);
-    // Too few bytes in flight stretch the memory's own time.
-    const double starved = static_cast<double>(bytes_in_flight_needed(arch)) / bytes_in_flight(c);
-    scored.slowdown = std::max(starved, cost.worst() / cost.memory);
-    scored.is_starved = starved > 1 && starved >= scored.slowdown;
+    if (spec.queries == QueryLengths::kMany) {
+      // Each tile of rows reads the same keys: the products should be the limit.
+      const TokenCost cost = token_cost(c, arch, /*kv_comes_from_l2=*/true);
+      scored.slowdown = cost.worst() / cost.tensor;
+    } else {
+      // Too few bytes in flight stretch the memory's own time.
+      const TokenCost cost = token_cost(c, arch, /*kv_comes_from_l2=*/false);
+      const double starved = static_cast<double>(bytes_in_flight_needed(arch)) / bytes_in_flight(c);
+      scored.slowdown = std::max(starved, cost.worst() / cost.memory);
+      scored.is_starved = starved > 1 && starved >= scored.slowdown;
+    }
     all.push_back(std::move(scored));
-  });
+  };
+  for (const int rows : row_choices(spec)) for_each_candidate(spec, arch, rows, visit);
   std::stable_sort(all.begin(), all.end(), better);
   return all;
 }
 
 // Why a candidate that could run was not chosen.
 std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& arch) {
-  const DecodeConfig& c = scored.candidate.config.decode;
-  const DecodeConfig& best = chosen.candidate.config.decode;
+  const AttentionConfig& c = scored.candidate.config.attention;
+  const AttentionConfig& best = chosen.candidate.config.attention;
   if (slowdown_steps(scored) != slowdown_steps(chosen)) {
     if (scored.is_starved) {
       return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c),
                     bytes_in_flight_needed(arch));
     }
-    return number("predicted %.2fx the memory's time > %.2fx", scored.slowdown, chosen.slowdown);
+    return number(scored.candidate.config.spec.queries == QueryLengths::kMany
+                      ? "predicted %.2fx the products' time > %.2fx"
+                      : "predicted %.2fx the memory's time > %.2fx",
+                  scored.slowdown, chosen.slowdown);
   }
   if (c.q_in_registers != best.q_in_registers) return "reads q from shared memory in each tile";
-  if (c.head_warps != best.head_warps) {
-    return number("each token read by %.0f warps > %.0f", c.head_warps, best.head_warps);
+  if (c.row_warps != best.row_warps) {
+    return number("each token read by %.0f warps > %.0f", c.row_warps, best.row_warps);
   }
   if (missing_warps(c) != missing_warps(best)) {
     return number(
-        "%.0f warps per SM < %.0f", c.min_ctas_per_sm * c.token_groups * c.head_warps,
-        std::min(kWarpsWanted, best.min_ctas_per_sm * best.token_groups * best.head_warps));
+        "%.0f warps per SM < %.0f", c.min_ctas_per_sm * c.token_groups * c.row_warps,
+        std::min(kWarpsWanted, best.min_ctas_per_sm * best.token_groups * best.row_warps));
   }
   if (ctas_off(c) != ctas_off(best)) {
     return number("%.0f CTAs per SM, %.0f wanted", c.min_ctas_per_sm, 2);
@@ -271,7 +317,7 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
   if (!best.fits) {
     return Status(StatusCode::kUnsupported, "no tile configuration of " + canonical_text(spec) +
                                                 " fits " + target.to_string() + "; the nearest (" +
-                                                describe(best.config.decode) + ") has " +
+                                                describe(best.config.attention) + ") has " +
                                                 best.reason);
   }
   return best.config;
@@ -300,9 +346,9 @@ std::string PlanExplanation::to_string() const {
     const PlanCandidate& candidate = candidates[i];
     const bool chosen = i == 0 && candidate.fits;
     text += chosen ? "* " : candidate.fits ? "  " : "x ";
-    text += describe(candidate.config.decode);
+    text += describe(candidate.config.attention);
     char sizes[80];
-    std::snprintf(sizes, sizeof sizes, ", %d B shared", candidate.config.decode.shared_bytes);
+    std::snprintf(sizes, sizeof sizes, ", %d B shared", candidate.config.attention.shared_bytes);
     text += sizes;
     text += chosen ? ": chosen" : ": " + candidate.reason;
     text += "\n";

@@ -1,6 +1,8 @@
 #include "pagejit/spec.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <set>
 
 #include "generator/planner.h"
@@ -25,6 +27,51 @@ Status check_same_type(const char* field, DataType value, DataType q) {
                                               ": must equal q_dtype (" +
                                               std::string(data_type_name(q)) + ") in this version");
 }
+
+Status check_queries(const KernelSpec& spec) {
+  const int queries = static_cast<int>(spec.queries);
+  if (queries < 0 || queries > static_cast<int>(QueryLengths::kMany)) {
+    return invalid("queries " + std::to_string(queries) +
+                   ": legal are one (0), few (1) and many (2)");
+  }
+  const int causality = static_cast<int>(spec.causality);
+  if (causality < 0 || causality > static_cast<int>(Causality::kPerSequence)) {
+    return invalid("causality " + std::to_string(causality) +
+                   ": legal are none (0), causal (1) and per sequence (2)");
+  }
+  if (spec.queries == QueryLengths::kOne && spec.causality != Causality::kNone) {
+    return invalid(
+        "causality " + std::to_string(causality) +
+        ": must be none (0) where queries is one (0), since a single query token sees all keys");
+  }
+  return Status::ok();
+}
+
+// The first word of a canonical text.
+struct Kind {
+  std::string_view name;
+  QueryLengths queries;
+};
+constexpr Kind kKinds[] = {
+    {"decode", QueryLengths::kOne}, {"few", QueryLengths::kFew}, {"many", QueryLengths::kMany}};
+
+std::string_view kind_name(QueryLengths queries) {
+  for (const Kind& kind : kKinds) {
+    if (kind.queries == queries) return kind.name;
+  }
+  return "unknown";
+}
+
+// The fields that are written only where they are set.
+struct Switch {
+  std::string_view name;
+  bool KernelSpec::*field;
+};
+constexpr Switch kSwitches[] = {{"window", &KernelSpec::window},
+                                {"soft_cap", &KernelSpec::soft_cap},
+                                {"alibi", &KernelSpec::alibi},
+                                {"sinks", &KernelSpec::sinks},
+                                {"debug", &KernelSpec::debug}};
 
 }  // namespace
 
@@ -60,7 +107,8 @@ Status validate(const KernelSpec& spec) {
                    ": must be a multiple of 8 in [16, 256]");
   }
   if (Status s = check_range("block_size", spec.block_size, 1, 65536); !s) return s;
-  return check_range("group_size", spec.group_size, 1, 128);
+  if (Status s = check_range("group_size", spec.group_size, 1, 128); !s) return s;
+  return check_queries(spec);
 }
 
 Status supports(const KernelSpec& spec, const Target& target) {
@@ -68,14 +116,18 @@ Status supports(const KernelSpec& spec, const Target& target) {
 }
 
 std::string canonical_text(const KernelSpec& spec) {
-  std::string text = "decode";
+  std::string text(kind_name(spec.queries));
   text += " q=" + std::string(data_type_name(spec.q_dtype));
   text += " kv=" + std::string(data_type_name(spec.kv_dtype));
   text += " out=" + std::string(data_type_name(spec.out_dtype));
   text += " head_size=" + std::to_string(spec.head_size);
   text += " block_size=" + std::to_string(spec.block_size);
   text += " group_size=" + std::to_string(spec.group_size);
-  if (spec.debug) text += " debug=1";
+  if (spec.causality == Causality::kCausal) text += " causal=1";
+  if (spec.causality == Causality::kPerSequence) text += " causal=sequence";
+  for (const Switch& option : kSwitches) {
+    if (spec.*option.field) text += " " + std::string(option.name) + "=1";
+  }
   return text;
 }
 
@@ -99,13 +151,24 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   if (name == "head_size") return set_int(spec.head_size);
   if (name == "block_size") return set_int(spec.block_size);
   if (name == "group_size") return set_int(spec.group_size);
-  if (name == "debug") {
-    if (value != "0" && value != "1") return invalid("debug \"" + value + "\": must be 0 or 1");
-    spec.debug = value == "1";
+  if (name == "causal") {
+    if (value != "0" && value != "1" && value != "sequence") {
+      return invalid("causal \"" + value + "\": must be 0, 1 or sequence");
+    }
+    spec.causality = value == "0"   ? Causality::kNone
+                     : value == "1" ? Causality::kCausal
+                                    : Causality::kPerSequence;
+    return Status::ok();
+  }
+  for (const Switch& option : kSwitches) {
+    if (name != option.name) continue;
+    if (value != "0" && value != "1") return invalid(name + " \"" + value + "\": must be 0 or 1");
+    spec.*option.field = value == "1";
     return Status::ok();
   }
   return invalid("spec field \"" + name +
-                 "\": legal are q, kv, out, head_size, block_size, group_size, debug");
+                 "\": legal are q, kv, out, head_size, block_size, group_size, causal, window, "
+                 "soft_cap, alibi, sinks, debug");
 }
 
 }  // namespace
@@ -121,7 +184,12 @@ Result<KernelSpec> parse_spec(std::string_view text) {
     if (word.empty()) continue;
     if (first) {
       first = false;
-      if (word != "decode") return invalid("spec kind \"" + word + "\": legal is decode");
+      const auto* kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                      [&](const Kind& known) { return known.name == word; });
+      if (kind == std::end(kKinds)) {
+        return invalid("spec kind \"" + word + "\": legal are decode, few and many");
+      }
+      spec.queries = kind->queries;
       continue;
     }
     const size_t equals = word.find('=');
@@ -131,7 +199,7 @@ Result<KernelSpec> parse_spec(std::string_view text) {
     if (!seen.insert(name).second) return invalid("spec field \"" + name + "\": given twice");
     if (Status s = set_field(spec, name, word.substr(equals + 1)); !s) return s;
   }
-  if (first) return invalid("spec \"\": must begin with its kind, decode");
+  if (first) return invalid("spec \"\": must begin with its kind, decode, few or many");
   if (Status s = validate(spec); !s) return s;
   return spec;
 }

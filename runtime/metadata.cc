@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "templates/shared/decode_params.h"
+#include "templates/shared/attention_params.h"
 
 namespace pagejit {
 namespace {
@@ -130,13 +130,13 @@ Result<KernelMetadata> parse_metadata(std::string_view blob) {
 }
 
 const std::string& parameter_abi() {
-  using pagejit_shared::DecodeParams;
+  using pagejit_shared::AttentionParams;
   // Sizes and offsets change whenever a field comes, goes or moves; the number is raised when a
   // meaning changes.
   static const std::string abi =
-      fmt::format("decode-1:{}.{}.{}.{}:{}.{}.{}", sizeof(DecodeParams),
-                  offsetof(DecodeParams, workspace), offsetof(DecodeParams, num_splits),
-                  offsetof(DecodeParams, scale_log2), sizeof(pagejit_shared::WorkspaceHeader),
+      fmt::format("attention-1:{}.{}.{}.{}:{}.{}.{}", sizeof(AttentionParams),
+                  offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
+                  offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
                   pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
   return abi;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "templates/shared/decode_params.h"
+#include "templates/shared/attention_params.h"
 
 namespace pagejit {
 namespace {
@@ -42,11 +42,11 @@ class Model {
         ns_per_byte_(1 / (device.sm_bytes_per_ns * device.num_sms)),
         cta_ns_per_byte_(1 / device.cta_bytes_per_ns),
         later_round_ns_(kCtaStartNs / device.ctas_per_sm) {
-    const int heads = std::min(device.group_size, pagejit_shared::kMergeUnitHeads);
+    const int rows = std::min(device.rows, pagejit_shared::kMergeUnitRows);
     const double row_bytes = device.head_size * 4.0 + sizeof(pagejit_shared::PartialStats);
-    merge_ns_per_split_ = heads * row_bytes / kMergeBytesPerNs;
+    merge_ns_per_split_ = rows * row_bytes / kMergeBytesPerNs;
     // Partials are written and read once more, by all CTAs together.
-    partial_ns_per_cta_ = 2.0 * device.group_size * row_bytes * ns_per_byte_;
+    partial_ns_per_cta_ = 2.0 * device.rows * row_bytes * ns_per_byte_;
   }
 
   // The splits that get tiles when all tiles are dealt evenly to at most `most` splits.
@@ -96,7 +96,7 @@ double estimate_decode_ns(const SplitDevice& device, int num_units, int64_t max_
 int choose_splits(const SplitDevice& device, int64_t num_units, int64_t max_seq_len) {
   // Nothing to gain where even one CTA per unit makes several full rounds.
   if (num_units <= 0 || num_units >= max_partials(device) ||
-      num_units * pagejit_shared::merge_units(device.group_size) >
+      num_units * pagejit_shared::merge_units(device.rows) >
           pagejit_shared::kMergeCounterCapacity ||
       max_seq_len <= device.min_split_tokens()) {
     return 1;

@@ -23,7 +23,9 @@ tree=$(cd "$tree" && pwd)
 call_seconds=${PAGEJIT_GPU_CHECK_SECONDS:-570}
 # A libpagejit is found by the programs' own paths; lib/ holds what else was carried.
 export LD_LIBRARY_PATH=$tree/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-unset PAGEJIT_DRIVER PAGEJIT_ALLOW_EMULATOR PAGEJIT_EMULATOR
+# The GPU's driver or nothing: without one the tests would skip, and `check` would run on the emulator.
+unset PAGEJIT_ALLOW_EMULATOR PAGEJIT_EMULATOR
+export PAGEJIT_DRIVER=libcuda.so.1
 # Compiled kernels are kept between calls, outside DIR.
 export PAGEJIT_CACHE_DIR=${PAGEJIT_CACHE_DIR:-${TMPDIR:-/tmp}/pagejit-gpu-check-$(id -u)}
 pagejit=$tree/tools/pagejit

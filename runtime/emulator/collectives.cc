@@ -114,13 +114,13 @@ unsigned long long shuffle(unsigned long long value, int src_lane, Loc loc) {
   return args.result;
 }
 
-bool any(bool p, Loc loc) {
-  bool value = p;
-  if (arrive(Operation::kAny, 0, &value, loc)) {
+int count_lanes(bool p, Loc loc) {
+  int value = p ? 1 : 0;
+  if (arrive(Operation::kVote, 0, &value, loc)) {
     Warp& warp = *machine().current().warp;
-    bool result = false;
-    for (void* lane : warp.args) result |= *static_cast<bool*>(lane);
-    for (void* lane : warp.args) *static_cast<bool*>(lane) = result;
+    int result = 0;
+    for (void* lane : warp.args) result += *static_cast<int*>(lane);
+    for (void* lane : warp.args) *static_cast<int*>(lane) = result;
     release_warp();
   }
   return value;

@@ -31,8 +31,8 @@ const char* operation_name(Operation operation) {
       return "shuffle";
     case Operation::kShuffleXor:
       return "shuffle_xor";
-    case Operation::kAny:
-      return "any";
+    case Operation::kVote:
+      return "vote";
     case Operation::kSyncWarp:
       return "sync_warp";
     case Operation::kSyncCta:

@@ -29,7 +29,7 @@ enum class Operation : uint8_t {
   kMmaBf16,
   kShuffle,
   kShuffleXor,
-  kAny,
+  kVote,
   kSyncWarp,
   kSyncCta,
   kSyncNamed,

@@ -49,7 +49,7 @@ unsigned movmatrix_trans(unsigned a, Loc loc);
 void mma_m16n8k16(float* d, const unsigned* a, unsigned b0, unsigned b1, bool bfloat16, Loc loc);
 unsigned shuffle_xor(unsigned value, int lane_mask, Loc loc);
 unsigned long long shuffle(unsigned long long value, int src_lane, Loc loc);
-bool any(bool p, Loc loc);
+int count_lanes(bool p, Loc loc);
 
 // ---- barriers.cc ----
 

@@ -40,7 +40,7 @@ KernelMetadata metadata_of(const KernelSource& source) {
   metadata.symbol = source.kernel_name;
   metadata.abi = parameter_abi();
   metadata.threads_per_cta = static_cast<uint32_t>(source.config.threads_per_cta());
-  metadata.dynamic_shared_bytes = static_cast<uint32_t>(source.config.decode.shared_bytes);
+  metadata.dynamic_shared_bytes = static_cast<uint32_t>(source.config.attention.shared_bytes);
   return metadata;
 }
 
@@ -122,21 +122,35 @@ Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
   cache::KeyIngredients ingredients = ingredients_of(source, compiler);
   Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
+  if (!identity) {
+    set_aside(rejected.entry->key);
+    return identity.status();
+  }
+  if (Status status = compiler.check_target(source.target); !status) return status;
   const cache::Key key = cache::make_key(ingredients);
   while (true) {
-    disk_->reject(rejected.entry->key);
-    memory_.erase(rejected.entry->key);
-    if (!identity) return identity.status();
-    if (Status status = compiler.check_target(source.target); !status) return status;
-    // A flight, so that whoever asks meanwhile waits for this compile instead of starting another.
+    // A flight, so that whoever asks meanwhile waits for this compile instead of starting another;
+    // and another thread may have replaced the image already.
     bool waited = false;
     Result<Shared> image = flights_.run(
-        key, [&]() -> Flight::Outcome { return compile(ingredients, source, compiler); }, &waited);
+        key,
+        [&]() -> Flight::Outcome {
+          Shared found = lookup(key, source);
+          if (found != nullptr && found->image() != rejected.image()) return {found};
+          set_aside(rejected.entry->key);
+          return compile(ingredients, source, compiler);
+        },
+        &waited);
     if (!image) return image.status();
     // The flight of one that asked before may have found the rejected image.
     const bool is_rejected_one = waited && (*image)->image() == rejected.image();
     if (!is_rejected_one) return **image;
   }
+}
+
+void ImageStore::set_aside(const cache::Key& key) {
+  disk_->reject(key);
+  memory_.erase(key);
 }
 
 ImageStore::Shared ImageStore::lookup(const cache::Key& key, const KernelSource& source) {

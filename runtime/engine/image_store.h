@@ -37,7 +37,8 @@ class ImageStore {
   // kUnsupported (a target it does not know), kCompileFailed.
   Result<StoredImage> acquire(const KernelSource& source, Compiler& compiler);
 
-  // The driver refused this stored image: sets it aside and compiles anew, whatever is stored.
+  // The driver refused this stored image: sets it aside and compiles anew, unless another thread
+  // has replaced it meanwhile.
   Result<StoredImage> replace_rejected(const StoredImage& rejected, const KernelSource& source,
                                        Compiler& compiler);
 
@@ -55,6 +56,7 @@ class ImageStore {
   Shared accept(const cache::LookupResult& found, const KernelSource& source);
   Flight::Outcome compile(cache::KeyIngredients ingredients, const KernelSource& source,
                           Compiler& compiler);
+  void set_aside(const cache::Key& key);
   void publish(const cache::Entry& entry);
 
   std::shared_ptr<const Logger> logger_;

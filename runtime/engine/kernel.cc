@@ -14,20 +14,26 @@ namespace {
 
 using pagejit_shared::WorkspaceHeader;
 
-constexpr double kLog2E = 1.4426950408889634074;
-
 [[gnu::cold, gnu::noinline]] Status empty_handle() {
   return Status(StatusCode::kInvalidArgument,
                 "the Kernel is empty: launch one that Engine::prepare() returned");
 }
 
 // The upper bound of the tokens of one sequence, by which splits are chosen.
-int64_t length_bound(const LoadedKernel& kernel, const DecodeArgs& args) {
+int64_t length_bound(const LoadedKernel& kernel, const AttentionArgs& args) {
   const int64_t capacity = int64_t{args.max_blocks_per_seq} * kernel.parts.config.spec.block_size;
   return args.max_seq_len == 0 ? capacity : std::min<int64_t>(args.max_seq_len, capacity);
 }
 
-DecodeParams make_params(const LoadedKernel& kernel, const DecodeArgs& args, int num_splits) {
+// Upper bound of the row tiles of a ragged launch, 0 for others.
+int row_tiles(const LoadedKernel& kernel, const AttentionArgs& args) {
+  const AttentionConfig& config = kernel.parts.config.attention;
+  if (!config.is_ragged) return 0;
+  return pagejit_shared::row_tiles_bound(args.num_seqs, args.num_query_tokens, config.group_size,
+                                         pagejit_shared::tile_rows(config));
+}
+
+AttentionParams make_params(const LoadedKernel& kernel, const AttentionArgs& args, int num_splits) {
   return {
       .q = args.q,
       .k_cache = args.k_cache,
@@ -36,8 +42,12 @@ DecodeParams make_params(const LoadedKernel& kernel, const DecodeArgs& args, int
       .lse = args.lse,
       .block_table = args.block_table,
       .seq_lens = args.seq_lens,
+      .query_start_loc = args.query_start_loc,
+      .causal_flags = args.causal_flags,
+      .alibi_slopes = args.alibi_slopes,
+      .sinks = args.sinks,
       .workspace = args.workspace,
-      .q_stride_seq = args.q_stride_seq,
+      .q_stride_token = args.q_stride_token,
       .q_stride_head = args.q_stride_head,
       .k_stride_block = args.k_strides.block,
       .k_stride_token = args.k_strides.token,
@@ -45,17 +55,23 @@ DecodeParams make_params(const LoadedKernel& kernel, const DecodeArgs& args, int
       .v_stride_block = args.v_strides.block,
       .v_stride_token = args.v_strides.token,
       .v_stride_head = args.v_strides.head,
-      .out_stride_seq = args.out_stride_seq,
+      .out_stride_token = args.out_stride_token,
       .out_stride_head = args.out_stride_head,
       .block_table_stride = args.block_table_stride,
       .num_blocks = args.num_blocks,
       .max_blocks_per_seq = args.max_blocks_per_seq,
+      .num_seqs = args.num_seqs,
       .num_kv_heads = args.num_kv_heads,
+      .num_query_tokens = args.num_query_tokens,
+      .num_row_tiles = row_tiles(kernel, args),
       .num_splits = num_splits,
       // Who asks for a number of splits gets it, down to one tile each.
       .min_split_tokens =
           args.num_splits == 0 ? kernel.split.min_split_tokens() : kernel.split.tile_tokens,
-      .scale_log2 = static_cast<float>(static_cast<double>(args.scale) * kLog2E),
+      .window_left = args.window_left,
+      .window_right = args.window_right,
+      .scale = args.scale,
+      .soft_cap = args.soft_cap,
   };
 }
 
@@ -74,9 +90,11 @@ DecodeParams make_params(const LoadedKernel& kernel, const DecodeArgs& args, int
   return status;
 }
 
-Status launch_decode(const LoadedKernel& kernel, const DecodeArgs& args, Stream stream) {
+Status launch_attention(const LoadedKernel& kernel, const AttentionArgs& args, Stream stream) {
   if (args.num_seqs == 0) return {};
-  if (Status status = check_decode_args(args); !status) return status;
+  if (Status status = check_attention_args(kernel.parts.config.attention, args); !status) {
+    return status;
+  }
   int num_splits = args.num_splits;
   if (num_splits == 0) {
     num_splits = choose_splits(kernel.split, int64_t{args.num_seqs} * args.num_kv_heads,
@@ -87,16 +105,22 @@ Status launch_decode(const LoadedKernel& kernel, const DecodeArgs& args, Stream 
   }
   if (Status status = check_workspace(kernel, args, num_splits); !status) return status;
 
-  DecodeParams params = make_params(kernel, args, num_splits);
+  AttentionParams params = make_params(kernel, args, num_splits);
   void* param_pointers[] = {&params};
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(num_splits);
   config.gridDimY = static_cast<unsigned>(args.num_kv_heads);
   config.gridDimZ = static_cast<unsigned>(args.num_seqs);
+  if (kernel.parts.config.attention.is_ragged) {
+    // Row tiles, then the further splits of the sequences.
+    config.gridDimX = static_cast<unsigned>(params.num_row_tiles) +
+                      static_cast<unsigned>(args.num_seqs) * static_cast<unsigned>(num_splits - 1);
+    config.gridDimZ = 1;
+  }
   config.blockDimX = static_cast<unsigned>(kernel.parts.config.threads_per_cta());
   config.blockDimY = 1;
   config.blockDimZ = 1;
-  config.sharedMemBytes = static_cast<unsigned>(kernel.parts.config.decode.shared_bytes);
+  config.sharedMemBytes = static_cast<unsigned>(kernel.parts.config.attention.shared_bytes);
   config.hStream = static_cast<CUstream>(stream);
 
   // Set before the launch; only written once, so that launching threads do not fight for the cache
@@ -155,6 +179,10 @@ std::string describe_report(const WorkspaceHeader& header) {
     case pagejit_shared::kDebugBadSeqLen:
       return fmt::format("{}: seq_len is {}, must be in [0, max_blocks_per_seq * block_size]",
                          where, header.debug_value);
+    case pagejit_shared::kDebugBadQueryRange:
+      return fmt::format(
+          "{}: query_start_loc[{}] is {}, must be in [query_start_loc[{}], num_query_tokens]",
+          where, header.debug_position, header.debug_value, header.debug_seq_idx);
     case pagejit_shared::kDebugBadWorkspace:
       return fmt::format(
           "{}: the workspace's first word is {:#x}, must be {:#x}; call workspace_init "
@@ -199,9 +227,9 @@ Status read_report(const Driver& driver, void* workspace, Stream stream) {
 
 }  // namespace
 
-Status Kernel::launch(const DecodeArgs& args, Stream stream) const {
+Status Kernel::launch(const AttentionArgs& args, Stream stream) const {
   if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] { return launch_decode(*loaded_, args, stream); });
+  return guarded([&] { return launch_attention(*loaded_, args, stream); });
 }
 
 int Kernel::choose_num_splits(int num_seqs, int num_kv_heads, int64_t max_seq_len) const {
@@ -220,8 +248,8 @@ size_t Kernel::workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_l
 size_t Kernel::max_workspace_bytes() const {
   if (loaded_ == nullptr) return 0;
   const SplitDevice& split = loaded_->split;
-  return static_cast<size_t>(pagejit_shared::workspace_bytes(max_partials(split), 1, 1,
-                                                             split.group_size, split.head_size));
+  return static_cast<size_t>(
+      pagejit_shared::workspace_bytes(max_partials(split), 1, 1, split.rows, split.head_size));
 }
 
 Status Kernel::workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const {

@@ -35,7 +35,7 @@ bool bad(const void* pointer, uintptr_t alignment) {
   return pointer == nullptr || misaligned(pointer, alignment);
 }
 
-[[gnu::cold, gnu::noinline]] Status explain_pointers(const DecodeArgs& args) {
+[[gnu::cold, gnu::noinline]] Status explain_pointers(const AttentionArgs& args) {
   const std::pair<const char*, const void*> vectors[] = {
       {"q", args.q}, {"k_cache", args.k_cache}, {"v_cache", args.v_cache}, {"out", args.out}};
   for (auto [name, pointer] : vectors) {
@@ -50,13 +50,13 @@ bool bad(const void* pointer, uintptr_t alignment) {
   return bad_pointer("lse", args.lse, alignof(float));
 }
 
-[[gnu::cold, gnu::noinline]] Status explain_strides(const DecodeArgs& args) {
+[[gnu::cold, gnu::noinline]] Status explain_strides(const AttentionArgs& args) {
   const std::pair<const char*, int64_t> strides[] = {
-      {"q_stride_seq", args.q_stride_seq},       {"q_stride_head", args.q_stride_head},
-      {"k_strides.block", args.k_strides.block}, {"k_strides.token", args.k_strides.token},
-      {"k_strides.head", args.k_strides.head},   {"v_strides.block", args.v_strides.block},
-      {"v_strides.token", args.v_strides.token}, {"v_strides.head", args.v_strides.head},
-      {"out_stride_seq", args.out_stride_seq},   {"out_stride_head", args.out_stride_head}};
+      {"q_stride_token", args.q_stride_token},     {"q_stride_head", args.q_stride_head},
+      {"k_strides.block", args.k_strides.block},   {"k_strides.token", args.k_strides.token},
+      {"k_strides.head", args.k_strides.head},     {"v_strides.block", args.v_strides.block},
+      {"v_strides.token", args.v_strides.token},   {"v_strides.head", args.v_strides.head},
+      {"out_stride_token", args.out_stride_token}, {"out_stride_head", args.out_stride_head}};
   for (auto [name, stride] : strides) {
     if (stride % kVectorElements != 0) {
       return invalid(
@@ -66,9 +66,45 @@ bool bad(const void* pointer, uintptr_t alignment) {
   return Status(StatusCode::kInternal, "a stride was refused without a reason");
 }
 
+Status check_floats(const char* name, const float* pointer) {
+  return bad(pointer, alignof(float)) ? bad_pointer(name, pointer, alignof(float)) : Status();
+}
+
+// What only ragged launches use.
+Status check_queries(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
+  // Row numbers of the launch are 32-bit.
+  const int64_t most = INT32_MAX / config.group_size;
+  if (args.num_query_tokens < 0 || args.num_query_tokens > most) {
+    return invalid(fmt::format("num_query_tokens {}: must be in [0, {}] for group_size {}",
+                               args.num_query_tokens, most, config.group_size));
+  }
+  if (bad(args.query_start_loc, alignof(int32_t))) {
+    return bad_pointer("query_start_loc", args.query_start_loc, alignof(int32_t));
+  }
+  if (config.causality == pagejit_shared::Causality::kPerSequence && args.causal_flags == nullptr) {
+    return bad_pointer("causal_flags", args.causal_flags, 1);
+  }
+  return {};
+}
+
+// What only some specs use.
+Status check_options(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
+  if (config.is_ragged) {
+    if (Status status = check_queries(config, args); !status) return status;
+  }
+  if (config.has_soft_cap && !(std::isfinite(args.soft_cap) && args.soft_cap > 0)) {
+    return invalid(fmt::format("soft_cap {}: must be positive and finite", args.soft_cap));
+  }
+  if (config.has_alibi) {
+    if (Status status = check_floats("alibi_slopes", args.alibi_slopes); !status) return status;
+  }
+  return config.has_sinks ? check_floats("sinks", args.sinks) : Status();
+}
+
 }  // namespace
 
-Status check_decode_args(const DecodeArgs& args) {
+Status check_attention_args(const pagejit_shared::AttentionConfig& config,
+                            const AttentionArgs& args) {
   if (args.num_seqs < 0 || args.num_seqs > kMaxGridYZ) {
     return invalid(fmt::format("num_seqs {}: must be in [0, {}]", args.num_seqs, kMaxGridYZ));
   }
@@ -82,9 +118,9 @@ Status check_decode_args(const DecodeArgs& args) {
       misaligned(args.lse, alignof(float))) {
     return explain_pointers(args);
   }
-  const int64_t strides = args.q_stride_seq | args.q_stride_head | args.k_strides.block |
+  const int64_t strides = args.q_stride_token | args.q_stride_head | args.k_strides.block |
                           args.k_strides.token | args.k_strides.head | args.v_strides.block |
-                          args.v_strides.token | args.v_strides.head | args.out_stride_seq |
+                          args.v_strides.token | args.v_strides.head | args.out_stride_token |
                           args.out_stride_head;
   if ((strides & (kVectorElements - 1)) != 0) return explain_strides(args);
   if (args.max_blocks_per_seq < 0) {
@@ -106,7 +142,7 @@ Status check_decode_args(const DecodeArgs& args) {
     return invalid(
         fmt::format("num_blocks {}: must be 0 (not checked) or positive", args.num_blocks));
   }
-  return {};
+  return check_options(config, args);
 }
 
 Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_heads,
@@ -116,7 +152,7 @@ Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_hea
                                num_splits, kMaxSplits));
   }
   const int64_t units =
-      int64_t{num_seqs} * num_kv_heads * pagejit_shared::merge_units(kernel.split.group_size);
+      int64_t{num_seqs} * num_kv_heads * pagejit_shared::merge_units(kernel.split.rows);
   if (num_splits > 1 && units > pagejit_shared::kMergeCounterCapacity) {
     return invalid(fmt::format(
         "num_splits {}: must be 0 or 1 for {} sequences of {} KV heads, which are {} merge units; "
@@ -127,7 +163,7 @@ Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_hea
   return {};
 }
 
-Status check_workspace(const LoadedKernel& kernel, const DecodeArgs& args, int num_splits) {
+Status check_workspace(const LoadedKernel& kernel, const AttentionArgs& args, int num_splits) {
   const size_t needed = kernel.workspace_bytes(args.num_seqs, args.num_kv_heads, num_splits);
   if (needed == 0) return {};
   if (args.workspace != nullptr && args.workspace_bytes >= needed &&

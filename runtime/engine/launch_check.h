@@ -4,16 +4,18 @@
 
 #include "pagejit/launch.h"
 #include "pagejit/status.h"
+#include "templates/shared/attention_params.h"
 
 namespace pagejit {
 
 struct LoadedKernel;
 
 // All fields but num_splits and the workspace. num_seqs must not be 0.
-Status check_decode_args(const DecodeArgs& args);
+Status check_attention_args(const pagejit_shared::AttentionConfig& config,
+                            const AttentionArgs& args);
 
 // num_splits is the resolved number, at least 1.
-Status check_workspace(const LoadedKernel& kernel, const DecodeArgs& args, int num_splits);
+Status check_workspace(const LoadedKernel& kernel, const AttentionArgs& args, int num_splits);
 
 // Why a given (not chosen) num_splits cannot be used.
 Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_heads, int num_splits);

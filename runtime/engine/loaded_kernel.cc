@@ -72,11 +72,11 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
   const KernelConfig& config = parts.config;
   CUresult result =
       driver.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                  config.decode.shared_bytes, kernel, where.info.device);
+                                  config.attention.shared_bytes, kernel, where.info.device);
   if (result != CUDA_SUCCESS) {
     *rejected = is_rejection(result);
     return driver.failure(result, fmt::format("cuKernelSetAttribute(max dynamic shared, {} bytes)",
-                                              config.decode.shared_bytes));
+                                              config.attention.shared_bytes));
   }
   if (Status status = make_resident(where, rejected); !status) return status;
 
@@ -85,7 +85,7 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
   int ctas_per_sm = 0;
   result = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
       &ctas_per_sm, reinterpret_cast<CUfunction>(kernel), config.threads_per_cta(),
-      static_cast<size_t>(config.decode.shared_bytes));
+      static_cast<size_t>(config.attention.shared_bytes));
   if (result != CUDA_SUCCESS) {
     return driver.failure(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   }
@@ -94,19 +94,20 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
         StatusCode::kUnsupported,
         fmt::format("{}: a CTA of {} threads with {} bytes of shared memory does not fit on "
                     "an SM of this GPU",
-                    parts.info.kernel_name, config.threads_per_cta(), config.decode.shared_bytes));
+                    parts.info.kernel_name, config.threads_per_cta(),
+                    config.attention.shared_bytes));
   }
 
   const int element_bytes = data_type_bytes(config.spec.kv_dtype);
   split.num_sms = std::max(1, where.info.num_sms);
   split.ctas_per_sm = ctas_per_sm;
   if (where.info.bytes_per_ns > 0) split.sm_bytes_per_ns = where.info.bytes_per_ns / split.num_sms;
-  split.group_size = config.spec.group_size;
+  split.rows = pagejit_shared::partial_rows(config.attention);
   split.head_size = config.spec.head_size;
   split.tile_tokens = config.tile_tokens();
   split.token_bytes = 2 * config.spec.head_size * element_bytes;
   // All stages but the one being computed on are in flight.
-  const int stages = std::max(1, config.decode.num_stages - 1);
+  const int stages = std::max(1, config.attention.num_stages - 1);
   split.cta_bytes_per_ns =
       static_cast<double>(stages) * split.tile_tokens * split.token_bytes / kLatencyNs;
   return {};
@@ -158,7 +159,7 @@ size_t LoadedKernel::workspace_bytes(int num_seqs, int num_kv_heads, int num_spl
     return parts.config.spec.debug ? static_cast<size_t>(pagejit_shared::kPartialsOffset) : 0;
   }
   return static_cast<size_t>(pagejit_shared::workspace_bytes(num_seqs, num_kv_heads, num_splits,
-                                                             split.group_size, split.head_size));
+                                                             split.rows, split.head_size));
 }
 
 }  // namespace pagejit

@@ -19,7 +19,7 @@ TEST(ReadmeTest, TheExampleComputesAttention) {
   batch_options.spec = {.head_size = 128, .block_size = 16, .group_size = 4};
   batch_options.num_kv_heads = 2;
   batch_options.seq_lens = {3, 40, 0};
-  const auto batch = pagejit::make_decode_batch(batch_options);
+  const auto batch = pagejit::make_attention_batch(batch_options);
   ASSERT_TRUE(batch) << batch.status().to_string();
   const auto device_batch = pagejit::DeviceBatch::upload(**session, *batch, true);
   ASSERT_TRUE(device_batch) << device_batch.status().to_string();

@@ -21,11 +21,11 @@ std::vector<Target> all_targets() {
 
 // What every chosen configuration must satisfy, whatever the spec.
 void expect_sound(const KernelConfig& config, const Arch& arch) {
-  const DecodeConfig& c = config.decode;
+  const AttentionConfig& c = config.attention;
   SCOPED_TRACE(canonical_text(config.spec) + " for " + config.target.to_string());
-  EXPECT_GE(c.head_warps * c.head_tiles * 8, c.group_size);
+  EXPECT_GE(c.row_warps * c.row_tiles * 8, c.group_size);
   // No idle warp, and no idle tile in more than the last one.
-  EXPECT_LT((c.head_warps - 1) * c.head_tiles * 8, c.group_size);
+  EXPECT_LT((c.row_warps - 1) * c.row_tiles * 8, c.group_size);
   EXPECT_GE(c.num_stages, 2);
   EXPECT_EQ(c.group_tokens % 16, 0);
   EXPECT_LE(c.group_tokens, 32) << "a lane per token looks up the block ids";
@@ -67,7 +67,7 @@ TEST(PlannerTest, RealShapesKeepTwiceTheBandwidthLatencyProductInFlight) {
     for (const auto& [head_size, group_size] : shapes) {
       const auto config = plan({.head_size = head_size, .group_size = group_size}, target);
       ASSERT_TRUE(config);
-      const DecodeConfig& c = config->decode;
+      const AttentionConfig& c = config->attention;
       const int bytes =
           c.min_ctas_per_sm * (c.num_stages - 1) * config->tile_tokens() * 4 * c.head_size;
       EXPECT_GE(bytes, 2 * arch.bandwidth_bytes_per_us)
@@ -78,10 +78,35 @@ TEST(PlannerTest, RealShapesKeepTwiceTheBandwidthLatencyProductInFlight) {
 
 TEST(PlannerTest, SmallGroupsSplitTokensAndLargeOnesHeads) {
   const Target target = *parse_target("sm_90a");
-  EXPECT_EQ(plan({.head_size = 128, .group_size = 8}, target)->decode.head_warps, 1);
-  EXPECT_EQ(plan({.head_size = 128, .group_size = 16}, target)->decode.head_warps, 1);
-  EXPECT_GT(plan({.head_size = 64, .group_size = 71}, target)->decode.head_warps, 1);
-  EXPECT_GT(plan({.head_size = 256, .group_size = 128}, target)->decode.head_warps, 1);
+  EXPECT_EQ(plan({.head_size = 128, .group_size = 8}, target)->attention.row_warps, 1);
+  EXPECT_EQ(plan({.head_size = 128, .group_size = 16}, target)->attention.row_warps, 1);
+  EXPECT_GT(plan({.head_size = 64, .group_size = 71}, target)->attention.row_warps, 1);
+  EXPECT_GT(plan({.head_size = 256, .group_size = 128}, target)->attention.row_warps, 1);
+}
+
+TEST(PlannerTest, RaggedTilesHold16To128RowsAndAsManyAsQueriesNeed) {
+  for (const Arch& arch : known_archs()) {
+    const Target target{TargetKind::kCuda, arch.sm, TargetVariant::kPlain};
+    for (int head_size = 16; head_size <= 256; head_size += 8) {
+      for (const int group_size : {1, 3, 4, 8, 16, 71, 128}) {
+        KernelSpec spec{.queries = QueryLengths::kFew,
+                        .head_size = head_size,
+                        .group_size = group_size,
+                        .causality = Causality::kCausal};
+        const auto few = plan(spec, target);
+        ASSERT_TRUE(few) << few.status().to_string();
+        // Four query tokens, as in speculative decoding, are one tile as far as 128 rows go.
+        const int few_rows = pagejit_shared::tile_rows(few->attention);
+        EXPECT_GE(few_rows, std::min(128, std::max(16, 4 * group_size))) << canonical_text(spec);
+        EXPECT_LE(few_rows, 144) << "whole tiles of several warps may be a little more";
+        spec.queries = QueryLengths::kMany;
+        const auto many = plan(spec, target);
+        ASSERT_TRUE(many) << many.status().to_string();
+        const int many_rows = pagejit_shared::tile_rows(many->attention);
+        EXPECT_TRUE(many_rows == 64 || many_rows == 128) << canonical_text(spec);
+      }
+    }
+  }
 }
 
 TEST(PlannerTest, TheHostTakesTheConfigurationOfTheArchitectureItStandsFor) {
@@ -89,8 +114,8 @@ TEST(PlannerTest, TheHostTakesTheConfigurationOfTheArchitectureItStandsFor) {
     const auto gpu = plan({}, {TargetKind::kCuda, arch.sm, TargetVariant::kPlain});
     const auto host = plan({}, Target::host(arch.sm));
     ASSERT_TRUE(gpu && host);
-    EXPECT_EQ(gpu->decode.shared_bytes, host->decode.shared_bytes);
-    EXPECT_EQ(gpu->decode.num_stages, host->decode.num_stages);
+    EXPECT_EQ(gpu->attention.shared_bytes, host->attention.shared_bytes);
+    EXPECT_EQ(gpu->attention.num_stages, host->attention.num_stages);
     EXPECT_EQ(gpu->num_warps(), host->num_warps());
   }
 }
@@ -102,7 +127,8 @@ TEST(ExplainTest, TheFirstCandidateIsThePlanAndEachOtherSaysWhatItLostBy) {
   ASSERT_TRUE(explanation);
   ASSERT_GT(explanation->candidates.size(), 10u);
   const auto config = plan(spec, target);
-  EXPECT_EQ(explanation->candidates[0].config.decode.shared_bytes, config->decode.shared_bytes);
+  EXPECT_EQ(explanation->candidates[0].config.attention.shared_bytes,
+            config->attention.shared_bytes);
   EXPECT_TRUE(explanation->candidates[0].reason.empty());
   for (size_t i = 1; i < explanation->candidates.size(); ++i) {
     EXPECT_FALSE(explanation->candidates[i].reason.empty()) << i;

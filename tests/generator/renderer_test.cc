@@ -51,7 +51,7 @@ TEST(RendererTest, SourceIsSelfContained) {
     const std::string text = render_text(kLlama, *parse_target(target));
     EXPECT_FALSE(std::regex_search(text, std::regex("(^|\n)\\s*#\\s*include"))) << target;
     EXPECT_FALSE(std::regex_search(text, std::regex("\\{\\{[a-z_]+\\}\\}"))) << target;
-    EXPECT_THAT(text, HasSubstr("#line 1 \"decode/decode.cuh\"")) << target;
+    EXPECT_THAT(text, HasSubstr("#line 1 \"attention/attention.cuh\"")) << target;
   }
 }
 
@@ -60,8 +60,8 @@ TEST(RendererTest, BannerAndNameTellTheSpec) {
   EXPECT_THAT(text, HasSubstr("//   " + canonical_text(kLlama) + "\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ DecodeParams params)"));
-  EXPECT_THAT(text, HasSubstr("static_assert(sizeof(DecodeShared<C>) == C.shared_bytes"));
+      HasSubstr("pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params)"));
+  EXPECT_THAT(text, HasSubstr("static_assert(sizeof(AttentionShared<C>) == C.shared_bytes"));
 }
 
 TEST(RendererTest, KernelTextHasNoInlineAssemblyAndNoConditionalCompilation) {
@@ -106,16 +106,17 @@ TEST(RendererTest, LineDirectivesPointIntoTheTemplates) {
 
 TEST(RendererTest, AMissingTemplateIsNamed) {
   TemplateSet templates = embedded_templates();
-  templates.erase("decode/merge.cuh");
+  templates.erase("attention/merge.cuh");
   const auto source = render(*plan(kLlama, Target::host()), templates);
   ASSERT_FALSE(source);
-  EXPECT_THAT(source.status().message(), HasSubstr("decode/merge.cuh"));
+  EXPECT_THAT(source.status().message(), HasSubstr("attention/merge.cuh"));
 }
 
 TEST(RendererTest, AnUnknownHoleIsNamed) {
   TemplateSet templates = embedded_templates();
-  const std::string changed = std::string(templates["decode/decode.cu.tmpl"]) + "{{surprise}}\n";
-  templates["decode/decode.cu.tmpl"] = changed;
+  const std::string changed =
+      std::string(templates["attention/attention.cu.tmpl"]) + "{{surprise}}\n";
+  templates["attention/attention.cu.tmpl"] = changed;
   const auto source = render(*plan(kLlama, Target::host()), templates);
   ASSERT_FALSE(source);
   EXPECT_THAT(source.status().message(), HasSubstr("no value for \"surprise\""));
@@ -146,7 +147,10 @@ INSTANTIATE_TEST_SUITE_P(
     All, GoldenSourceTest,
     ::testing::Values(
         "decode head_size=128 block_size=16 group_size=4",
-        "decode q=f16 kv=f16 out=f16 head_size=72 block_size=5 group_size=71 debug=1"));
+        "decode q=f16 kv=f16 out=f16 head_size=72 block_size=5 group_size=71 debug=1",
+        "many head_size=128 block_size=16 group_size=8 causal=1",
+        "few q=f16 kv=f16 out=f16 head_size=96 block_size=24 group_size=5 causal=sequence "
+        "window=1 soft_cap=1 alibi=1 sinks=1"));
 
 }  // namespace
 }  // namespace pagejit

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 namespace pagejit {
 namespace {
 
@@ -57,7 +60,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"OutTypeDiffers", with([](auto& s) { s.out_dtype = DataType::kFloat16; }),
                 StatusCode::kUnsupported, "out_dtype f16", "must equal q_dtype (bf16)"},
         BadSpec{"UnknownType", with([](auto& s) { s.q_dtype = static_cast<DataType>(9); }),
-                kInvalid, "data type 9", "f16 (0) and bf16 (1)"}),
+                kInvalid, "data type 9", "f16 (0) and bf16 (1)"},
+        BadSpec{"UnknownQueries", with([](auto& s) { s.queries = static_cast<QueryLengths>(3); }),
+                kInvalid, "queries 3", "one (0), few (1) and many (2)"},
+        BadSpec{"UnknownCausality", with([](auto& s) {
+                  s.queries = QueryLengths::kMany;
+                  s.causality = static_cast<Causality>(3);
+                }),
+                kInvalid, "causality 3", "none (0), causal (1) and per sequence (2)"},
+        BadSpec{"CausalDecode", with([](auto& s) { s.causality = Causality::kCausal; }), kInvalid,
+                "causality 1", "must be none (0) where queries is one (0)"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(SpecTest, EveryLegalHeadSizeIsAccepted) {
@@ -115,6 +127,10 @@ TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
       {"decode head_size=99999999999999", "must be a whole number"},
       {"decode q=fp4", "data type \"fp4\""},
       {"decode debug=yes", "must be 0 or 1"},
+      {"decode window=2", "window \"2\": must be 0 or 1"},
+      {"many causal=yes", "causal \"yes\": must be 0, 1 or sequence"},
+      {"decode causal=1", "causality 1"},
+      {"prefill head_size=64", "legal are decode, few and many"},
       {"decode head_size=100", "head_size 100"},
   };
   for (const auto& [text, sentence] : cases) {
@@ -122,6 +138,29 @@ TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
     ASSERT_FALSE(parsed) << text;
     EXPECT_THAT(parsed.status().message(), HasSubstr(sentence)) << text;
   }
+}
+
+TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
+  int num_legal = 0;
+  std::set<std::string> texts;
+  for (int bits = 0; bits < 3 * 3 * 32; ++bits) {
+    KernelSpec spec;
+    spec.queries = static_cast<QueryLengths>(bits % 3);
+    spec.causality = static_cast<Causality>(bits / 3 % 3);
+    spec.window = (bits / 9 & 1) != 0;
+    spec.soft_cap = (bits / 9 & 2) != 0;
+    spec.alibi = (bits / 9 & 4) != 0;
+    spec.sinks = (bits / 9 & 8) != 0;
+    spec.debug = (bits / 9 & 16) != 0;
+    if (!validate(spec)) continue;
+    ++num_legal;
+    EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
+    const Result<KernelSpec> again = parse_spec(canonical_text(spec));
+    ASSERT_TRUE(again) << again.status().to_string();
+    EXPECT_EQ(*again, spec) << canonical_text(spec);
+    EXPECT_TRUE(supports(spec, *parse_target("sm_90a"))) << canonical_text(spec);
+  }
+  EXPECT_EQ(num_legal, (1 + 3 + 3) * 32);
 }
 
 }  // namespace

@@ -10,20 +10,20 @@ passed=0
 
 clean_tree() {
   rm -rf "$work/tree"
-  for folder in generator cache runtime/include/pagejit runtime/jit runtime/emulator templates/shared templates/decode tools/cli tests/cache; do
+  for folder in generator cache runtime/include/pagejit runtime/jit runtime/emulator templates/shared templates/attention tools/cli tests/cache; do
     mkdir -p "$work/tree/$folder"
   done
   cd "$work/tree"
   printf '%s\n' '#include <string>' '#include "pagejit/status.h"' > runtime/include/pagejit/spec.h
   printf '%s\n' '#include <vector>' '#include "generator/config.h"' '#include "pagejit/spec.h"' \
-    '#include "templates/shared/decode_params.h"' > generator/planner.cc
+    '#include "templates/shared/attention_params.h"' > generator/planner.cc
   printf '%s\n' '#include <fcntl.h>' '#include <sha2.h>' '#include "cache/entry.h"' '#include "pagejit/status.h"' \
     '// A comment may say abort() and printf("x").' 'auto text = "exit(1) // std::cout";' \
     'std::snprintf(buffer, size, "%d", x); fiber.exit(); /* abort() */' > cache/disk.cc
   printf '%s\n' '#include <cuda.h>' '#include "cache/disk.h"' '#include "generator/renderer.h"' > runtime/jit/engine.cc
-  printf '%s\n' '#include "shared/decode_params.h"' '#include "work.cuh"' > templates/decode/kernel.cuh
+  printf '%s\n' '#include "shared/attention_params.h"' '#include "work.cuh"' > templates/attention/kernel.cuh
   printf '%s\n' '#include <dlfcn.h>' '#include "templates/device/host/emulator_abi.cuh"' > runtime/emulator/image.cc
-  printf '%s\n' '#pragma once' > templates/shared/decode_params.h
+  printf '%s\n' '#pragma once' > templates/shared/attention_params.h
   printf '%s\n' '#include <cstdio>' '#include "pagejit/engine.h"' 'std::printf("hello");' > tools/cli/main.cc
   printf '%s\n' '#include <cuda.h>' '#include "cache/disk.h"' > tests/cache/disk_test.cc
 }
@@ -51,7 +51,7 @@ planted runtime/include/pagejit/spec.h '#include "generator/config.h"' 'public m
 planted runtime/include/pagejit/spec.h '#include <spdlog/spdlog.h>' 'public may not include <spdlog/spdlog.h>'
 planted generator/planner.cc '#include "cache/disk.h"' 'generator may not include "cache/disk.h"'
 planted generator/planner.cc '#include "runtime/jit/compiler.h"' 'generator may not include'
-planted generator/planner.cc '#include "templates/decode/kernel.cuh"' 'generator may not include'
+planted generator/planner.cc '#include "templates/attention/kernel.cuh"' 'generator may not include'
 planted generator/planner.cc '#include "config.h"' 'generator may not include "config.h"'
 planted generator/planner.cc '# include <cuda.h>' 'generator may not include <cuda.h>'
 planted generator/planner.cc '#include <fstream>' 'generator may not include <fstream>'
@@ -65,13 +65,13 @@ planted runtime/jit/engine.cc 'printf("x");' 'library code may not call printf'
 planted runtime/jit/engine.cc 'std::cout << 1;' 'may not print to a stream'
 planted runtime/jit/engine.cc '#include "tools/cli/args.h"' 'runtime may not include "tools/cli/args.h"'
 planted runtime/jit/engine.cc '#include "tests/reference/decode.h"' 'runtime may not include'
-planted runtime/jit/engine.cc '#include "templates/decode/kernel.cuh"' 'runtime may not include'
+planted runtime/jit/engine.cc '#include "templates/attention/kernel.cuh"' 'runtime may not include'
 planted runtime/emulator/image.cc '#include "generator/config.h"' 'emulator may not include "generator/config.h"'
 planted runtime/emulator/image.cc '#include "templates/device/ptx/sync.cuh"' 'emulator may not include'
 planted runtime/emulator/image.cc 'abort();' 'library code may not call abort'
-planted templates/decode/kernel.cuh '#include <cuda_fp16.h>' 'templates may not include <cuda_fp16.h>'
-planted templates/decode/kernel.cuh '#include "generator/config.h"' 'templates may not include "generator/config.h"'
-planted templates/shared/decode_params.h '#include <cstdint>' 'shared may not include <cstdint>'
+planted templates/attention/kernel.cuh '#include <cuda_fp16.h>' 'templates may not include <cuda_fp16.h>'
+planted templates/attention/kernel.cuh '#include "generator/config.h"' 'templates may not include "generator/config.h"'
+planted templates/shared/attention_params.h '#include <cstdint>' 'shared may not include <cstdint>'
 planted tools/cli/main.cc '#include <cuda.h>' 'tools may not include <cuda.h>'
 planted tools/cli/main.cc '#include "tests/reference/decode.h"' 'tools may not include'
 

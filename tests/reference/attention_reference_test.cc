@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "tools/reference/decode_batch.h"
+#include "tools/reference/attention_batch.h"
 #include "tools/reference/half.h"
 
 namespace pagejit {
@@ -87,7 +87,7 @@ TEST(NaiveAttentionTest, ErrorIsOfTheSizeOfTheTypesRounding) {
   options.seq_lens = {300};
   for (DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     options.spec.q_dtype = options.spec.kv_dtype = options.spec.out_dtype = type;
-    const Result<DecodeBatch> batch = make_decode_batch(options);
+    const Result<AttentionBatch> batch = make_attention_batch(options);
     ASSERT_TRUE(batch.is_ok());
     std::vector<float> q(64);
     for (int i = 0; i < 64; ++i) q[i] = decode_half(type, batch->q[batch->q_index(0, 0) + i]);
@@ -130,9 +130,9 @@ TEST_P(PagedAttentionTest, EqualsDenseForAnyScatteringOfBlocks) {
   options.logits = param.logits;
   for (uint64_t seed : {1u, 2u, 3u}) {
     options.seed = seed;
-    const Result<DecodeBatch> made = make_decode_batch(options);
+    const Result<AttentionBatch> made = make_attention_batch(options);
     ASSERT_TRUE(made.is_ok()) << made.status().to_string();
-    const DecodeBatch& batch = *made;
+    const AttentionBatch& batch = *made;
     const int head_size = param.spec.head_size;
     const size_t num_rows = static_cast<size_t>(batch.num_seqs) * batch.num_heads;
     std::vector<double> out(num_rows * head_size);

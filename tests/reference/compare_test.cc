@@ -24,7 +24,7 @@ class CompareTest : public testing::TestWithParam<DataType> {
                     .block_size = 16,
                     .group_size = 8};
     options.seq_lens = {0, 1, 17, 2049};
-    Result<DecodeBatch> made = make_decode_batch(options);
+    Result<AttentionBatch> made = make_attention_batch(options);
     ASSERT_TRUE(made.is_ok());
     batch_ = std::move(made).value();
     reference_ = compute_reference(batch_);
@@ -43,13 +43,13 @@ class CompareTest : public testing::TestWithParam<DataType> {
     results_.out[batch_.out_index(seq, head) + i] =
         encode_half(GetParam(), static_cast<float>(value));
   }
-  float& lse(int seq, int head) { return results_.lse[DecodeBatch::kLseGuard + row(seq, head)]; }
+  float& lse(int seq, int head) { return results_.lse[AttentionBatch::kLseGuard + row(seq, head)]; }
   double roundoff() const { return unit_roundoff(GetParam()); }
   CheckReport compare() const { return compare_results(batch_, reference_, results_, true, 1); }
 
-  DecodeBatch batch_;
+  AttentionBatch batch_;
   ReferenceResults reference_;
-  DecodeResults results_;
+  AttentionResults results_;
 };
 
 TEST_P(CompareTest, TheNaiveResultPassesAtHalfOfTheLimit) {
@@ -74,7 +74,7 @@ TEST_P(CompareTest, OneElementOffByThreeNaiveErrorsFailsWithItsPosition) {
   EXPECT_EQ(report.worst.element, 5);
   EXPECT_NEAR(report.worst.got, wrong, 2 * roundoff());
   EXPECT_EQ(report.worst.want, reference_.out[index(2, 3, 5)]);
-  EXPECT_NE(report.sentence.find("sequence 2, head 3, element 5"), std::string::npos)
+  EXPECT_NE(report.sentence.find("sequence 2, query token 2, head 3, element 5"), std::string::npos)
       << report.sentence;
 }
 
@@ -82,7 +82,7 @@ TEST_P(CompareTest, OneElementOffByThreeNaiveErrorsFailsWithItsPosition) {
 TEST_P(CompareTest, ALostTokenOfALongSequenceFails) {
   for (int lost : {0, 1024, 2048}) {
     SetUp();
-    DecodeBatch without = batch_;
+    AttentionBatch without = batch_;
     for (std::vector<float>* dense : {&without.dense_k[3], &without.dense_v[3]}) {
       dense->erase(dense->begin() + lost * 64, dense->begin() + (lost + 1) * 64);
     }
@@ -107,7 +107,7 @@ TEST_P(CompareTest, ALostTokenOfALongSequenceFails) {
 }
 
 TEST_P(CompareTest, NanAndUnwrittenElementsFail) {
-  results_.out[batch_.out_index(3, 7) + 63] = DecodeBatch::kOutSentinel;
+  results_.out[batch_.out_index(3, 7) + 63] = AttentionBatch::kOutSentinel;
   CheckReport report = compare();
   EXPECT_FALSE(report.passed);
   EXPECT_EQ(report.worst.seq, 3);
@@ -116,7 +116,7 @@ TEST_P(CompareTest, NanAndUnwrittenElementsFail) {
   EXPECT_TRUE(std::isnan(report.max_error));
   EXPECT_NE(report.sentence.find("NaN"), std::string::npos);
   SetUp();
-  results_.out[batch_.out_index(0, 0)] = DecodeBatch::kOutSentinel;
+  results_.out[batch_.out_index(0, 0)] = AttentionBatch::kOutSentinel;
   EXPECT_EQ(compare().worst.seq, 0);
   EXPECT_FALSE(compare().passed);
 }
@@ -136,7 +136,7 @@ TEST_P(CompareTest, LseIsCheckedWhereWantedOnly) {
     lse(2, 6) += wrong;
     const CheckReport report = compare();
     EXPECT_FALSE(report.passed);
-    EXPECT_NE(report.sentence.find("lse at sequence 2, head 6"), std::string::npos)
+    EXPECT_NE(report.sentence.find("lse at sequence 2, query token 2, head 6"), std::string::npos)
         << report.sentence;
   }
   SetUp();

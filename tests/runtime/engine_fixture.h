@@ -65,15 +65,22 @@ inline Result<KernelConfig> fake_plan(const KernelSpec& spec, const Target& targ
   KernelConfig config{};
   config.spec = spec;
   config.target = target;
-  config.decode.head_size = spec.head_size;
-  config.decode.group_size = spec.group_size;
-  config.decode.block_size = spec.block_size;
-  config.decode.token_groups = 4;
-  config.decode.head_warps = 1;
-  config.decode.group_tokens = 16;
-  config.decode.num_stages = 3;
-  config.decode.shared_bytes = 64 * 1024;
-  config.decode.debug = spec.debug;
+  config.attention.head_size = spec.head_size;
+  config.attention.group_size = spec.group_size;
+  config.attention.block_size = spec.block_size;
+  config.attention.token_groups = 4;
+  config.attention.row_warps = 1;
+  config.attention.row_tiles = 2;
+  config.attention.is_ragged = spec.queries != QueryLengths::kOne;
+  config.attention.causality = static_cast<pagejit_shared::Causality>(spec.causality);
+  config.attention.has_window = spec.window;
+  config.attention.has_soft_cap = spec.soft_cap;
+  config.attention.has_alibi = spec.alibi;
+  config.attention.has_sinks = spec.sinks;
+  config.attention.group_tokens = 16;
+  config.attention.num_stages = 3;
+  config.attention.shared_bytes = 64 * 1024;
+  config.attention.debug = spec.debug;
   return config;
 }
 
@@ -160,10 +167,10 @@ class EngineTest : public ::testing::Test {
   }
 
   // Legal arguments for a launch; the addresses are never used.
-  static DecodeArgs legal_args() {
-    DecodeArgs args;
+  static AttentionArgs legal_args() {
+    AttentionArgs args;
     args.q = reinterpret_cast<const void*>(0x1000);
-    args.q_stride_seq = 1024;
+    args.q_stride_token = 1024;
     args.q_stride_head = 128;
     args.k_cache = reinterpret_cast<const void*>(0x2000);
     args.v_cache = reinterpret_cast<const void*>(0x3000);
@@ -174,7 +181,7 @@ class EngineTest : public ::testing::Test {
     args.max_blocks_per_seq = 64;
     args.seq_lens = reinterpret_cast<const int32_t*>(0x5000);
     args.out = reinterpret_cast<void*>(0x6000);
-    args.out_stride_seq = 1024;
+    args.out_stride_token = 1024;
     args.out_stride_head = 128;
     args.num_seqs = 2;
     args.num_kv_heads = 8;

@@ -67,7 +67,7 @@ TEST_F(LaunchAllocationTest, TheCountersCount) {
 TEST_F(LaunchAllocationTest, SuccessfulLaunchesNeitherAllocateNorLock) {
   auto engine = make_engine();
   const Kernel kernel = prepare(*engine, {.group_size = 4});
-  DecodeArgs args = legal_args();
+  AttentionArgs args = legal_args();
   args.max_blocks_per_seq = 4096;
   args.block_table_stride = 4096;
   args.workspace = reinterpret_cast<void*>(0x100000);
@@ -96,7 +96,7 @@ double cpu_ns() {
 TEST_F(LaunchAllocationTest, ReportsTheTimeOfALaunch) {
   auto engine = make_engine();
   const Kernel kernel = prepare(*engine, {.group_size = 4});
-  DecodeArgs args = legal_args();
+  AttentionArgs args = legal_args();
   args.max_blocks_per_seq = 4096;
   args.block_table_stride = 4096;
   args.workspace = reinterpret_cast<void*>(0x100000);

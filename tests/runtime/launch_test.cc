@@ -22,7 +22,7 @@ class LaunchTest : public EngineTest {
  protected:
   LaunchTest() : engine(make_engine()), kernel(prepare(*engine, kSpec)) {}
 
-  void expect_refused(StatusCode code, const DecodeArgs& args, const std::string& part) {
+  void expect_refused(StatusCode code, const AttentionArgs& args, const std::string& part) {
     const Status status = kernel.launch(args, nullptr);
     EXPECT_EQ(status.code(), code) << part;
     EXPECT_THAT(status.message(), HasSubstr(part));
@@ -30,8 +30,8 @@ class LaunchTest : public EngineTest {
   }
 
   // Changes one field of legal arguments.
-  void expect_invalid(const std::function<void(DecodeArgs&)>& change, const std::string& part) {
-    DecodeArgs args = legal_args();
+  void expect_invalid(const std::function<void(AttentionArgs&)>& change, const std::string& part) {
+    AttentionArgs args = legal_args();
     change(args);
     expect_refused(StatusCode::kInvalidArgument, args, part);
   }
@@ -48,7 +48,7 @@ TEST_F(LaunchTest, OneLaunchIsOneCallOfTheDriver) {
 }
 
 TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
-  DecodeArgs args = legal_args();
+  AttentionArgs args = legal_args();
   args.num_splits = 3;
   args.workspace = reinterpret_cast<void*>(0x100000);
   args.workspace_bytes = 1 << 30;
@@ -66,7 +66,7 @@ TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
   EXPECT_EQ(record.config.hStream, stream);
   EXPECT_EQ(record.config.numAttrs, 0u);
 
-  const pagejit_shared::DecodeParams& params = record.params;
+  const pagejit_shared::AttentionParams& params = record.params;
   EXPECT_EQ(params.q, args.q);
   EXPECT_EQ(params.k_cache, args.k_cache);
   EXPECT_EQ(params.v_cache, args.v_cache);
@@ -75,7 +75,7 @@ TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
   EXPECT_EQ(params.block_table, args.block_table);
   EXPECT_EQ(params.seq_lens, args.seq_lens);
   EXPECT_EQ(params.workspace, args.workspace);
-  EXPECT_EQ(params.q_stride_seq, args.q_stride_seq);
+  EXPECT_EQ(params.q_stride_token, args.q_stride_token);
   EXPECT_EQ(params.q_stride_head, args.q_stride_head);
   EXPECT_EQ(params.k_stride_block, args.k_strides.block);
   EXPECT_EQ(params.k_stride_token, args.k_strides.token);
@@ -83,7 +83,7 @@ TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
   EXPECT_EQ(params.v_stride_block, args.v_strides.block);
   EXPECT_EQ(params.v_stride_token, args.v_strides.token);
   EXPECT_EQ(params.v_stride_head, args.v_strides.head);
-  EXPECT_EQ(params.out_stride_seq, args.out_stride_seq);
+  EXPECT_EQ(params.out_stride_token, args.out_stride_token);
   EXPECT_EQ(params.out_stride_head, args.out_stride_head);
   EXPECT_EQ(params.block_table_stride, args.block_table_stride);
   EXPECT_EQ(params.num_blocks, args.num_blocks);
@@ -91,11 +91,11 @@ TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
   EXPECT_EQ(params.num_kv_heads, args.num_kv_heads);
   EXPECT_EQ(params.num_splits, 3);
   EXPECT_EQ(params.min_split_tokens, 64) << "asked for by the caller: down to one tile";
-  EXPECT_FLOAT_EQ(params.scale_log2, args.scale * 1.44269504f);
+  EXPECT_EQ(params.scale, args.scale);
 }
 
 TEST_F(LaunchTest, NoSequencesLaunchNothingAndCheckNothing) {
-  EXPECT_TRUE(kernel.launch(DecodeArgs{}, nullptr));
+  EXPECT_TRUE(kernel.launch(AttentionArgs{}, nullptr));
   EXPECT_EQ(script->calls("cuLaunchKernelEx"), 0u);
 }
 
@@ -113,66 +113,152 @@ TEST_F(LaunchTest, EmptyHandleSaysSo) {
 }
 
 TEST_F(LaunchTest, NullPointersAreNamed) {
-  expect_invalid([](DecodeArgs& a) { a.q = nullptr; }, "q is null");
-  expect_invalid([](DecodeArgs& a) { a.k_cache = nullptr; }, "k_cache is null");
-  expect_invalid([](DecodeArgs& a) { a.v_cache = nullptr; }, "v_cache is null");
-  expect_invalid([](DecodeArgs& a) { a.out = nullptr; }, "out is null");
-  expect_invalid([](DecodeArgs& a) { a.block_table = nullptr; }, "block_table is null");
-  expect_invalid([](DecodeArgs& a) { a.seq_lens = nullptr; }, "seq_lens is null");
+  expect_invalid([](AttentionArgs& a) { a.q = nullptr; }, "q is null");
+  expect_invalid([](AttentionArgs& a) { a.k_cache = nullptr; }, "k_cache is null");
+  expect_invalid([](AttentionArgs& a) { a.v_cache = nullptr; }, "v_cache is null");
+  expect_invalid([](AttentionArgs& a) { a.out = nullptr; }, "out is null");
+  expect_invalid([](AttentionArgs& a) { a.block_table = nullptr; }, "block_table is null");
+  expect_invalid([](AttentionArgs& a) { a.seq_lens = nullptr; }, "seq_lens is null");
 }
 
 TEST_F(LaunchTest, MisalignedPointersAreNamed) {
   auto at = [](uintptr_t address) { return reinterpret_cast<void*>(address); };
-  expect_invalid([&](DecodeArgs& a) { a.q = at(0x1008); }, "q is 0x1008: must be aligned to 16");
-  expect_invalid([&](DecodeArgs& a) { a.k_cache = at(0x1002); }, "k_cache is 0x1002");
-  expect_invalid([&](DecodeArgs& a) { a.v_cache = at(0x1001); }, "v_cache is 0x1001");
-  expect_invalid([&](DecodeArgs& a) { a.out = at(0x1004); }, "out is 0x1004");
-  expect_invalid([&](DecodeArgs& a) { a.block_table = static_cast<int32_t*>(at(0x1002)); },
+  expect_invalid([&](AttentionArgs& a) { a.q = at(0x1008); }, "q is 0x1008: must be aligned to 16");
+  expect_invalid([&](AttentionArgs& a) { a.k_cache = at(0x1002); }, "k_cache is 0x1002");
+  expect_invalid([&](AttentionArgs& a) { a.v_cache = at(0x1001); }, "v_cache is 0x1001");
+  expect_invalid([&](AttentionArgs& a) { a.out = at(0x1004); }, "out is 0x1004");
+  expect_invalid([&](AttentionArgs& a) { a.block_table = static_cast<int32_t*>(at(0x1002)); },
                  "block_table is 0x1002: must be aligned to 4");
-  expect_invalid([&](DecodeArgs& a) { a.seq_lens = static_cast<int32_t*>(at(0x1001)); },
+  expect_invalid([&](AttentionArgs& a) { a.seq_lens = static_cast<int32_t*>(at(0x1001)); },
                  "seq_lens is 0x1001");
-  expect_invalid([&](DecodeArgs& a) { a.lse = static_cast<float*>(at(0x1002)); }, "lse is 0x1002");
+  expect_invalid([&](AttentionArgs& a) { a.lse = static_cast<float*>(at(0x1002)); },
+                 "lse is 0x1002");
 }
 
 TEST_F(LaunchTest, StridesMustBeMultiplesOfEight) {
-  expect_invalid([](DecodeArgs& a) { a.q_stride_seq = 1023; }, "q_stride_seq 1023");
-  expect_invalid([](DecodeArgs& a) { a.q_stride_head = 4; }, "q_stride_head 4");
-  expect_invalid([](DecodeArgs& a) { a.k_strides.block = 1; }, "k_strides.block 1");
-  expect_invalid([](DecodeArgs& a) { a.k_strides.token = 2; }, "k_strides.token 2");
-  expect_invalid([](DecodeArgs& a) { a.k_strides.head = 7; }, "k_strides.head 7");
-  expect_invalid([](DecodeArgs& a) { a.v_strides.block = 9; }, "v_strides.block 9");
-  expect_invalid([](DecodeArgs& a) { a.v_strides.token = 12; }, "v_strides.token 12");
-  expect_invalid([](DecodeArgs& a) { a.v_strides.head = -1; }, "v_strides.head -1");
-  expect_invalid([](DecodeArgs& a) { a.out_stride_seq = 20; }, "out_stride_seq 20");
-  expect_invalid([](DecodeArgs& a) { a.out_stride_head = 130; },
+  expect_invalid([](AttentionArgs& a) { a.q_stride_token = 1023; }, "q_stride_token 1023");
+  expect_invalid([](AttentionArgs& a) { a.q_stride_head = 4; }, "q_stride_head 4");
+  expect_invalid([](AttentionArgs& a) { a.k_strides.block = 1; }, "k_strides.block 1");
+  expect_invalid([](AttentionArgs& a) { a.k_strides.token = 2; }, "k_strides.token 2");
+  expect_invalid([](AttentionArgs& a) { a.k_strides.head = 7; }, "k_strides.head 7");
+  expect_invalid([](AttentionArgs& a) { a.v_strides.block = 9; }, "v_strides.block 9");
+  expect_invalid([](AttentionArgs& a) { a.v_strides.token = 12; }, "v_strides.token 12");
+  expect_invalid([](AttentionArgs& a) { a.v_strides.head = -1; }, "v_strides.head -1");
+  expect_invalid([](AttentionArgs& a) { a.out_stride_token = 20; }, "out_stride_token 20");
+  expect_invalid([](AttentionArgs& a) { a.out_stride_head = 130; },
                  "out_stride_head 130: must be a multiple of 8 elements");
 }
 
 TEST_F(LaunchTest, CountsAndScaleAreChecked) {
-  expect_invalid([](DecodeArgs& a) { a.num_seqs = -1; }, "num_seqs -1: must be in [0, 65535]");
-  expect_invalid([](DecodeArgs& a) { a.num_seqs = 65536; }, "num_seqs 65536");
-  expect_invalid([](DecodeArgs& a) { a.num_kv_heads = 0; }, "num_kv_heads 0: must be in [1,");
-  expect_invalid([](DecodeArgs& a) { a.num_kv_heads = 65536; }, "num_kv_heads 65536");
-  expect_invalid([](DecodeArgs& a) { a.max_blocks_per_seq = -1; }, "max_blocks_per_seq -1");
-  expect_invalid([](DecodeArgs& a) { a.block_table_stride = 63; },
+  expect_invalid([](AttentionArgs& a) { a.num_seqs = -1; }, "num_seqs -1: must be in [0, 65535]");
+  expect_invalid([](AttentionArgs& a) { a.num_seqs = 65536; }, "num_seqs 65536");
+  expect_invalid([](AttentionArgs& a) { a.num_kv_heads = 0; }, "num_kv_heads 0: must be in [1,");
+  expect_invalid([](AttentionArgs& a) { a.num_kv_heads = 65536; }, "num_kv_heads 65536");
+  expect_invalid([](AttentionArgs& a) { a.max_blocks_per_seq = -1; }, "max_blocks_per_seq -1");
+  expect_invalid([](AttentionArgs& a) { a.block_table_stride = 63; },
                  "block_table_stride 63: must be at least max_blocks_per_seq (64)");
-  expect_invalid([](DecodeArgs& a) { a.scale = std::nanf(""); }, "scale nan: must be finite");
-  expect_invalid([](DecodeArgs& a) { a.scale = std::numeric_limits<float>::infinity(); },
+  expect_invalid([](AttentionArgs& a) { a.scale = std::nanf(""); }, "scale nan: must be finite");
+  expect_invalid([](AttentionArgs& a) { a.scale = std::numeric_limits<float>::infinity(); },
                  "scale inf");
-  expect_invalid([](DecodeArgs& a) { a.max_seq_len = -5; }, "max_seq_len -5");
-  expect_invalid([](DecodeArgs& a) { a.num_blocks = -1; }, "num_blocks -1");
-  expect_invalid([](DecodeArgs& a) { a.num_splits = -1; }, "num_splits -1: must be in [0, 512]");
-  expect_invalid([](DecodeArgs& a) { a.num_splits = 513; }, "num_splits 513");
+  expect_invalid([](AttentionArgs& a) { a.max_seq_len = -5; }, "max_seq_len -5");
+  expect_invalid([](AttentionArgs& a) { a.num_blocks = -1; }, "num_blocks -1");
+  expect_invalid([](AttentionArgs& a) { a.num_splits = -1; }, "num_splits -1: must be in [0, 512]");
+  expect_invalid([](AttentionArgs& a) { a.num_splits = 513; }, "num_splits 513");
   expect_invalid(
-      [](DecodeArgs& a) {
+      [](AttentionArgs& a) {
         a.num_splits = 2;
         a.num_seqs = 65535;
       },
       "which are 524280 merge units");
 }
 
+// Ragged queries with every option.
+class RaggedLaunchTest : public LaunchTest {
+ protected:
+  RaggedLaunchTest() {
+    kernel = prepare(*engine, {.queries = QueryLengths::kFew,
+                               .group_size = 4,
+                               .causality = Causality::kPerSequence,
+                               .window = true,
+                               .soft_cap = true,
+                               .alibi = true,
+                               .sinks = true});
+  }
+
+  static AttentionArgs legal_ragged_args() {
+    AttentionArgs args = legal_args();
+    args.query_start_loc = reinterpret_cast<const int32_t*>(0x8000);
+    args.num_query_tokens = 10;
+    args.causal_flags = reinterpret_cast<const uint8_t*>(0x8101);
+    args.window_left = 30;
+    args.soft_cap = 50;
+    args.alibi_slopes = reinterpret_cast<const float*>(0x8200);
+    args.sinks = reinterpret_cast<const float*>(0x8300);
+    return args;
+  }
+
+  void expect_invalid_ragged(const std::function<void(AttentionArgs&)>& change,
+                             const std::string& part) {
+    AttentionArgs args = legal_ragged_args();
+    change(args);
+    expect_refused(StatusCode::kInvalidArgument, args, part);
+  }
+};
+
+TEST_F(RaggedLaunchTest, GridAndParametersReachTheDriver) {
+  AttentionArgs args = legal_ragged_args();
+  args.num_splits = 3;
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = 1 << 30;
+  ASSERT_TRUE(kernel.launch(args, nullptr));
+  const pagejit_stub::LaunchRecord record = script->last_launch();
+  // Tiles of 16 rows: 10 tokens x 4 heads are 40 rows, 2 whole tiles, and one more per sequence;
+  // and two further splits of each of the two sequences.
+  EXPECT_EQ(record.config.gridDimX, 2u + 2u + 2u * 2u);
+  EXPECT_EQ(record.config.gridDimY, 8u);
+  EXPECT_EQ(record.config.gridDimZ, 1u);
+  const pagejit_shared::AttentionParams& params = record.params;
+  EXPECT_EQ(params.query_start_loc, args.query_start_loc);
+  EXPECT_EQ(params.causal_flags, args.causal_flags);
+  EXPECT_EQ(params.alibi_slopes, args.alibi_slopes);
+  EXPECT_EQ(params.sinks, args.sinks);
+  EXPECT_EQ(params.num_seqs, 2);
+  EXPECT_EQ(params.num_query_tokens, 10);
+  EXPECT_EQ(params.num_row_tiles, 4);
+  EXPECT_EQ(params.window_left, 30);
+  EXPECT_EQ(params.window_right, -1);
+  EXPECT_EQ(params.soft_cap, 50);
+}
+
+TEST_F(RaggedLaunchTest, WhatTheSpecAsksForIsChecked) {
+  expect_invalid_ragged([](AttentionArgs& a) { a.query_start_loc = nullptr; },
+                        "query_start_loc is null");
+  expect_invalid_ragged(
+      [](AttentionArgs& a) { a.query_start_loc = reinterpret_cast<const int32_t*>(0x8002); },
+      "query_start_loc is 0x8002: must be aligned to 4 bytes");
+  expect_invalid_ragged([](AttentionArgs& a) { a.num_query_tokens = -1; },
+                        "num_query_tokens -1: must be in [0, 536870911] for group_size 4");
+  expect_invalid_ragged([](AttentionArgs& a) { a.num_query_tokens = 536870912; },
+                        "num_query_tokens 536870912");
+  expect_invalid_ragged([](AttentionArgs& a) { a.causal_flags = nullptr; }, "causal_flags is null");
+  expect_invalid_ragged([](AttentionArgs& a) { a.soft_cap = 0; },
+                        "soft_cap 0: must be positive and finite");
+  expect_invalid_ragged([](AttentionArgs& a) { a.soft_cap = -50; }, "soft_cap -50");
+  expect_invalid_ragged([](AttentionArgs& a) { a.alibi_slopes = nullptr; }, "alibi_slopes is null");
+  expect_invalid_ragged([](AttentionArgs& a) { a.sinks = reinterpret_cast<const float*>(0x8301); },
+                        "sinks is 0x8301: must be aligned to 4 bytes");
+}
+
+TEST_F(RaggedLaunchTest, WhatTheSpecDoesNotAskForIsIgnored) {
+  kernel = prepare(*engine, kSpec);
+  AttentionArgs args = legal_args();
+  args.soft_cap = -1;
+  args.num_query_tokens = -1;
+  EXPECT_TRUE(kernel.launch(args, nullptr));
+}
+
 TEST_F(LaunchTest, WrongWorkspacesAreRefusedWithTheBytesNeeded) {
-  DecodeArgs args = legal_args();
+  AttentionArgs args = legal_args();
   args.num_splits = 4;
   const size_t needed = kernel.workspace_bytes(2, 8, 1024, 4);
   const std::string sentence = "needs " + std::to_string(needed) + " bytes";
@@ -198,7 +284,7 @@ TEST_F(LaunchTest, OneSplitNeedsNoWorkspaceUnlessItIsADebugKernel) {
 
 TEST_F(LaunchTest, ChosenSplitsAreThoseThatAreLaunched) {
   std::vector<std::byte> space(kernel.max_workspace_bytes() + 256);
-  DecodeArgs args = legal_args();
+  AttentionArgs args = legal_args();
   args.num_splits = 0;
   args.num_seqs = 1;
   args.max_blocks_per_seq = 2048;

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "templates/shared/decode_params.h"
+#include "templates/shared/attention_params.h"
 
 namespace pagejit {
 namespace {
 
-SplitDevice h200() { return {.num_sms = 132, .ctas_per_sm = 2, .group_size = 4}; }
+SplitDevice h200() { return {.num_sms = 132, .ctas_per_sm = 2, .rows = 4}; }
 
 TEST(SplitPolicyTest, ShortSequencesAreNotSplit) {
   for (int64_t tokens : {0, 1, 64, 255, 256}) EXPECT_EQ(choose_splits(h200(), 1, tokens), 1);
@@ -36,7 +36,7 @@ TEST(SplitPolicyTest, MoreUnitsThanCountersAreNotSplit) {
   device.num_sms = 1 << 20;  // slots beyond the counters
   EXPECT_EQ(choose_splits(device, pagejit_shared::kMergeCounterCapacity + 1, 1 << 20), 1);
   EXPECT_GT(choose_splits(device, pagejit_shared::kMergeCounterCapacity, 1 << 20), 1);
-  device.group_size = 17;  // two merge units per KV head
+  device.rows = 17;  // two merge units per KV head
   EXPECT_EQ(choose_splits(device, pagejit_shared::kMergeCounterCapacity / 2 + 1, 1 << 20), 1);
 }
 
@@ -46,7 +46,7 @@ TEST(SplitPolicyTest, ChoiceIsLegalAndNearTheEstimatesMinimum) {
   for (int sms : {1, 20, 72, 132, 148}) {
     for (int ctas : {1, 2, 3}) {
       for (int group : {1, 4, 8, 71, 128}) {
-        SplitDevice device = {.num_sms = sms, .ctas_per_sm = ctas, .group_size = group};
+        SplitDevice device = {.num_sms = sms, .ctas_per_sm = ctas, .rows = group};
         for (int units : {1, 2, 7, 8, 32, 100, 263, 264, 265, 1000}) {
           for (int64_t tokens : {300, 1000, 4096, 32768, 131072, 1000000}) {
             const int splits = choose_splits(device, units, tokens);
@@ -93,8 +93,8 @@ TEST(SplitPolicyTest, MinSplitTokensAreWholeTiles) {
 
 TEST(SplitPolicyTest, ManyHeadsToMergeMakeFewerSplits) {
   SplitDevice few = h200(), many = h200();
-  few.group_size = 1;
-  many.group_size = 128;
+  few.rows = 1;
+  many.rows = 128;
   EXPECT_LE(choose_splits(many, 1, 65536), choose_splits(few, 1, 65536));
 }
 

@@ -15,14 +15,25 @@ constexpr DataType kF16 = DataType::kFloat16;
 constexpr DataType kBF16 = DataType::kBFloat16;
 constexpr int kHeadSizes[] = {16, 40, 64, 72, 80, 96, 112, 120, 128, 160, 192, 256};
 constexpr int kGroups[] = {1, 8, 16, 71};
+constexpr int kWindowLeft = 100;  // of specs that have a window
 
-class DecodeOnEmulatorTest : public EmulatorTest {
+KernelSpec make_ragged(QueryLengths queries, DataType type, int head_size, int group_size) {
+  KernelSpec spec = make_spec(type, head_size, 16, group_size);
+  spec.queries = queries;
+  spec.causality = Causality::kCausal;
+  return spec;
+}
+
+class AttentionOnEmulatorTest : public EmulatorTest {
  protected:
   // The counters of one launch over sequences of these lengths, in one split, one KV head.
   PagejitEmulatorCounters count(Engine& engine_to_use, const KernelSpec& spec,
-                                const std::vector<int>& seq_lens, int num_splits = 1) {
+                                const std::vector<int>& seq_lens, int num_splits = 1,
+                                const std::vector<int>& query_lens = {}) {
     CheckOptions options;
     options.batch.seq_lens = seq_lens;
+    options.batch.query_lens = query_lens;
+    options.batch.window_left = kWindowLeft;
     options.num_splits = num_splits;
     emulator().reset_counters();
     const Result<CheckReport> result = run_check(engine_to_use, session(), spec, options);
@@ -45,7 +56,7 @@ class DecodeOnEmulatorTest : public EmulatorTest {
 
 // From one whole number of tiles to twice as many, a token more costs its K and V row once,
 // whatever the group, and its block id once per warp that copies the token group's rows.
-TEST_F(DecodeOnEmulatorTest, EachKeyAndValueIsReadOnceWhateverTheGroup) {
+TEST_F(AttentionOnEmulatorTest, EachKeyAndValueIsReadOnceWhateverTheGroup) {
   for (int head_size : kHeadSizes) {
     for (int group_size : kGroups) {
       const KernelSpec spec = make_spec(kBF16, head_size, 16, group_size);
@@ -54,29 +65,30 @@ TEST_F(DecodeOnEmulatorTest, EachKeyAndValueIsReadOnceWhateverTheGroup) {
       const uint64_t once = count(engine(), spec, {tokens}).global_bytes_read;
       const uint64_t twice = count(engine(), spec, {2 * tokens}).global_bytes_read;
       const uint64_t kv_bytes = uint64_t{2} * static_cast<uint64_t>(head_size) * 2;
-      const uint64_t id_bytes = uint64_t{4} * static_cast<uint64_t>(config.decode.head_warps);
+      const uint64_t id_bytes = uint64_t{4} * static_cast<uint64_t>(config.attention.row_warps);
       ASSERT_LT(id_bytes, kv_bytes) << "then a second reading could hide";
       EXPECT_EQ(twice - once, (kv_bytes + id_bytes) * static_cast<uint64_t>(tokens))
           << canonical_text(spec);
       // What does not grow with the tokens: each thread's seq_len, and q once per token group at
       // most.
-      const auto fixed = static_cast<uint64_t>(
-          config.threads_per_cta() * 4 + config.decode.token_groups * group_size * head_size * 2);
+      const auto fixed =
+          static_cast<uint64_t>(config.threads_per_cta() * 4 +
+                                config.attention.token_groups * group_size * head_size * 2);
       EXPECT_LE(once, (kv_bytes + id_bytes) * static_cast<uint64_t>(tokens) + fixed)
           << canonical_text(spec);
     }
   }
 }
 
-TEST_F(DecodeOnEmulatorTest, BytesBeyondTheLastTokenAreNotRead) {
+TEST_F(AttentionOnEmulatorTest, BytesBeyondTheLastTokenAreNotRead) {
   const KernelSpec spec = make_spec(kF16, 128, 16, 4);
   const uint64_t one = count(engine(), spec, {17}).global_bytes_read;
   const uint64_t two = count(engine(), spec, {18}).global_bytes_read;
   EXPECT_EQ(two - one,
-            2u * 128 * 2 + 4u * static_cast<uint64_t>(config_of(spec).decode.head_warps));
+            2u * 128 * 2 + 4u * static_cast<uint64_t>(config_of(spec).attention.row_warps));
 }
 
-TEST_F(DecodeOnEmulatorTest, SharedMemoryIsReadWithoutBankConflicts) {
+TEST_F(AttentionOnEmulatorTest, SharedMemoryIsReadWithoutBankConflicts) {
   for (int head_size : kHeadSizes) {
     for (int group_size : kGroups) {
       const KernelSpec spec = make_spec(kF16, head_size, 16, group_size);
@@ -87,14 +99,14 @@ TEST_F(DecodeOnEmulatorTest, SharedMemoryIsReadWithoutBankConflicts) {
   }
 }
 
-TEST_F(DecodeOnEmulatorTest, EverySupportedHeadSizeIsFreeOfBankConflicts) {
+TEST_F(AttentionOnEmulatorTest, EverySupportedHeadSizeIsFreeOfBankConflicts) {
   for (int head_size = 16; head_size <= 256; head_size += 8) {
     const KernelSpec spec = make_spec(kBF16, head_size, 16, 4);
     EXPECT_EQ(count(engine(), spec, {40}).ldmatrix_extra_cycles, 0u) << canonical_text(spec);
   }
 }
 
-TEST_F(DecodeOnEmulatorTest, EverySchedulePasses) {
+TEST_F(AttentionOnEmulatorTest, EverySchedulePasses) {
   const KernelSpec specs[] = {make_spec(kBF16, 64, 16, 4), make_spec(kF16, 72, 5, 20),
                               make_spec(kBF16, 256, 32, 71)};
   for (PagejitEmulatorOrder order :
@@ -110,7 +122,7 @@ TEST_F(DecodeOnEmulatorTest, EverySchedulePasses) {
 }
 
 // CTAs of a grid in any interleaving: the last one to arrive merges, whichever it is.
-TEST_F(DecodeOnEmulatorTest, ResidentCtasMayInterleave) {
+TEST_F(AttentionOnEmulatorTest, ResidentCtasMayInterleave) {
   PagejitEmulatorOptions options = emulator().options();
   options.order = kPagejitEmulatorRandom;
   for (int resident : {2, 7}) {
@@ -123,8 +135,72 @@ TEST_F(DecodeOnEmulatorTest, ResidentCtasMayInterleave) {
   }
 }
 
+// Speculative decoding: the keys are read once for all query tokens of a sequence.
+TEST_F(AttentionOnEmulatorTest, FourQueryTokensReadHardlyMoreThanOne) {
+  for (int group_size : {1, 4, 8, 32}) {
+    const KernelSpec spec = make_ragged(QueryLengths::kFew, kBF16, 128, group_size);
+    for (int num_splits : {1, 4}) {
+      // A split that pays is longer than the partials that it costs, which are read once more.
+      const int tokens = num_splits * num_splits * 1000;
+      const uint64_t one = count(engine(), spec, {tokens}, num_splits, {1}).global_bytes_read;
+      const uint64_t four = count(engine(), spec, {tokens}, num_splits, {4}).global_bytes_read;
+      EXPECT_LE(static_cast<double>(four), 1.05 * static_cast<double>(one))
+          << canonical_text(spec) << ", " << num_splits << " splits";
+    }
+  }
+}
+
+// What the window hides is not read: the bytes do not grow with the length.
+TEST_F(AttentionOnEmulatorTest, WhatAWindowHidesIsNotRead) {
+  for (QueryLengths queries : {QueryLengths::kOne, QueryLengths::kFew}) {
+    KernelSpec spec = make_ragged(queries, kBF16, 128, 4);
+    spec.window = true;
+    std::vector<int> query_lens;
+    if (queries == QueryLengths::kOne) {
+      spec.causality = Causality::kNone;
+    } else {
+      query_lens = {2};
+    }
+    const uint64_t near = count(engine(), spec, {200}, 1, query_lens).global_bytes_read;
+    EXPECT_EQ(count(engine(), spec, {2000}, 1, query_lens).global_bytes_read, near);
+    spec.window = false;
+    EXPECT_GT(count(engine(), spec, {2000}, 1, query_lens).global_bytes_read, 10 * near);
+  }
+}
+
+TEST_F(AttentionOnEmulatorTest, EverySchedulePassesForRaggedQueries) {
+  KernelSpec changed = make_ragged(QueryLengths::kFew, kF16, 72, 3);
+  changed.window = changed.soft_cap = changed.alibi = changed.sinks = true;
+  for (PagejitEmulatorOrder order :
+       {kPagejitEmulatorFifo, kPagejitEmulatorLifo, kPagejitEmulatorRandom}) {
+    for (PagejitEmulatorCompletion completion :
+         {kPagejitEmulatorLate, kPagejitEmulatorEarly, kPagejitEmulatorRandomCompletion}) {
+      PagejitEmulatorOptions options = emulator().options();
+      options.order = order;
+      options.completion = completion;
+      options.resident = order == kPagejitEmulatorRandom ? 5 : 1;
+      emulator().configure(options);
+      for (const KernelSpec& spec : {make_ragged(QueryLengths::kFew, kBF16, 64, 4),
+                                     make_ragged(QueryLengths::kMany, kBF16, 128, 4), changed}) {
+        count(engine(), spec, {0, 90, 210, 65}, 3, {1, 40, 2, 0});
+      }
+    }
+  }
+}
+
+TEST_F(AttentionOnEmulatorTest, SharedMemoryOfRaggedKernelsIsFreeOfBankConflicts) {
+  for (QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany}) {
+    for (int head_size : {40, 64, 72, 128, 256}) {
+      const KernelSpec spec = make_ragged(queries, kF16, head_size, 4);
+      const PagejitEmulatorCounters counters = count(engine(), spec, {70}, 1, {50});
+      EXPECT_GT(counters.ldmatrix_phases, 0u) << canonical_text(spec);
+      EXPECT_EQ(counters.ldmatrix_extra_cycles, 0u) << canonical_text(spec);
+    }
+  }
+}
+
 // Each architecture's configuration of a kernel is right, not only the default one's.
-TEST_F(DecodeOnEmulatorTest, EveryArchitecturesConfigurationPasses) {
+TEST_F(AttentionOnEmulatorTest, EveryArchitecturesConfigurationPasses) {
   for (int sm : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
     PagejitEmulatorOptions options = emulator().options();
     options.sm = sm;
@@ -137,11 +213,13 @@ TEST_F(DecodeOnEmulatorTest, EveryArchitecturesConfigurationPasses) {
     EXPECT_EQ(target->sm, sm);
     count(**fresh, make_spec(kBF16, 128, 16, 8), {200, 17}, 2);
     count(**fresh, make_spec(kF16, 256, 16, 71), {100, 0}, 2);
+    count(**fresh, make_ragged(QueryLengths::kFew, kBF16, 128, 8), {200, 17}, 2, {3, 17});
+    count(**fresh, make_ragged(QueryLengths::kMany, kBF16, 128, 8), {200, 17}, 2, {30, 1});
   }
 }
 
 // Races, uninitialised shared memory and accesses out of bounds, by instrumentation of the kernel.
-TEST_F(DecodeOnEmulatorTest, TheCheckedBuildFindsNothingAndDidLook) {
+TEST_F(AttentionOnEmulatorTest, TheCheckedBuildFindsNothingAndDidLook) {
   const KernelSpec specs[] = {make_spec(kBF16, 64, 16, 4),   make_spec(kF16, 40, 5, 1),
                               make_spec(kF16, 72, 1, 20),    make_spec(kBF16, 128, 16, 71),
                               make_spec(kBF16, 256, 528, 3), make_spec(kF16, 128, 32, 8, true)};
@@ -150,6 +228,22 @@ TEST_F(DecodeOnEmulatorTest, TheCheckedBuildFindsNothingAndDidLook) {
       emulator().set_schedule(order, kPagejitEmulatorLate, 1);
       const PagejitEmulatorCounters counters =
           count(checked_engine(), spec, {0, 1, 150, spec.block_size + 1}, 3);
+      EXPECT_GT(counters.checked_shared_accesses, 0u) << canonical_text(spec);
+      EXPECT_GT(counters.checked_global_accesses, 0u) << canonical_text(spec);
+    }
+  }
+}
+
+TEST_F(AttentionOnEmulatorTest, TheCheckedBuildFindsNothingInRaggedKernels) {
+  KernelSpec changed = make_ragged(QueryLengths::kFew, kF16, 72, 3);
+  changed.causality = Causality::kPerSequence;
+  changed.window = changed.soft_cap = changed.alibi = changed.sinks = true;
+  for (const KernelSpec& spec : {make_ragged(QueryLengths::kFew, kBF16, 64, 4),
+                                 make_ragged(QueryLengths::kMany, kF16, 128, 7), changed}) {
+    for (PagejitEmulatorOrder order : {kPagejitEmulatorFifo, kPagejitEmulatorLifo}) {
+      emulator().set_schedule(order, kPagejitEmulatorLate, 1);
+      const PagejitEmulatorCounters counters =
+          count(checked_engine(), spec, {0, 90, 210, 65}, 3, {1, 40, 2, 0});
       EXPECT_GT(counters.checked_shared_accesses, 0u) << canonical_text(spec);
       EXPECT_GT(counters.checked_global_accesses, 0u) << canonical_text(spec);
     }

@@ -22,25 +22,29 @@ struct PlantedBug {
   const char* to;
   // Only the checked build must find it: the values may be right by luck of the schedule.
   bool only_checked = false;
+  // In what ragged launches and optional features have.
+  bool is_ragged = false;
 };
 
-constexpr const char* kAttention = "decode/attention.cuh";
-constexpr const char* kDecode = "decode/decode.cuh";
-constexpr const char* kLoad = "decode/load_kv.cuh";
-constexpr const char* kMerge = "decode/merge.cuh";
-constexpr const char* kWork = "decode/work.cuh";
+constexpr const char* kKernel = "attention/attention.cuh";
+constexpr const char* kLoad = "attention/load_kv.cuh";
+constexpr const char* kMerge = "attention/merge.cuh";
+constexpr const char* kQuery = "attention/query.cuh";
+constexpr const char* kScores = "attention/scores.cuh";
+constexpr const char* kSoftmax = "attention/softmax.cuh";
+constexpr const char* kWork = "attention/work.cuh";
 
 const PlantedBug kBugs[] = {
     // Which tokens take part.
-    {"MaskIsOffByOne", kAttention, "half * 8 + row < num_valid", "half * 8 + row <= num_valid"},
-    {"MaskIsMissing", kAttention, "half * 8 + row < num_valid;", "half * 8 + row < 32;"},
-    {"LastTokenIsLost", kWork, "work.token_end = work.seq_len;",
-     "work.token_end = work.seq_len - 1;"},
+    {"MaskIsOffByOne", kScores, "token < range.end", "token <= range.end"},
+    {"MaskIsMissing", kScores, "if (needs_mask(first_token)) mask", "if (false) mask"},
+    {"LastTokenIsLost", kWork, "VisibleRange range = {0, work.seq_len};",
+     "VisibleRange range = {0, work.seq_len - 1};"},
     {"TailIsNotCleared", kLoad, "if (has_column && has_row) {",
      "if (has_column && has_row && row < num_valid) {"},
-    {"EmptySequenceIsNotWritten", kDecode, "if (!work.has_tokens() && work.split_idx > 0) return;",
-     "if (!work.has_tokens()) return;"},
-    {"PadIsNotCleared", kDecode, "stream.clear_pad();", ""},
+    {"EmptySequenceIsNotWritten", kWork, "return work.split_idx == 0 || work.has_tokens();",
+     "return work.has_tokens();"},
+    {"PadIsNotCleared", kKernel, "stream.clear_pad();", ""},
     // Where rows lie.
     {"ValuesUseTheKeysBlockStride", kLoad, "static_cast<int64_t>(params_.v_stride_block)",
      "static_cast<int64_t>(params_.k_stride_block)"},
@@ -53,14 +57,19 @@ const PlantedBug kBugs[] = {
      "static_cast<uint32_t>(params_.k_stride_block))"},
     {"BlockTableRowsArePacked", kLoad, "static_cast<int64_t>(params.block_table_stride)",
      "static_cast<int64_t>(params.max_blocks_per_seq)"},
-    {"OutputHeadsArePacked", kMerge, "output.out + head * output.out_stride_head + element",
-     "output.out + head * C.head_size + element"},
-    {"LseIgnoresTheHead", kMerge, "dev::store_global(output.lse + head,",
-     "dev::store_global(output.lse + head / 2,"},
+    {"QueryHeadsArePacked", kQuery, "place.head * stride_head", "place.head * C.head_size"},
+    {"QueryTokensUseTheOutputStride", kQuery, "stride_token(params.q_stride_token)",
+     "stride_token(params.out_stride_token)"},
+    {"OutputHeadsArePacked", kMerge, "place.head * output.out_stride_head",
+     "place.head * C.head_size"},
+    {"OutputTokensUseTheQueryStride", kMerge, "out_stride_token = params.out_stride_token;",
+     "out_stride_token = params.q_stride_token;"},
+    {"LseIgnoresTheHead", kMerge, "output.num_heads + place.head, kLn2",
+     "output.num_heads + place.head / 2, kLn2"},
     // Softmax and its merges.
-    {"AccumulatorsAreNotRescaled", kAttention, "acc[depth][j][e] *= factor[e % 2];", ";"},
-    {"SumsAreNotRescaled", kAttention, "row_sum[j][h] *= factor[h];", ";"},
-    {"MaximumStartsAtMinus5e4", kAttention, "row_max[j][h] = kMinusInfinity;",
+    {"AccumulatorsAreNotRescaled", kSoftmax, "acc[depth][j][e] *= factor[e % 2];", ";"},
+    {"SumsAreNotRescaled", kSoftmax, "row_sum[j][h] *= factor[h];", ";"},
+    {"MaximumStartsAtMinus5e4", kSoftmax, "row_max[j][h] = kMinusInfinity;",
      "row_max[j][h] = -5.0e4f;"},
     {"LseIsInBase2", kMerge, "kLn2 * lse_log2", "lse_log2"},
     {"LastSplitIsNotMerged", kMerge, "if (first + b < num_splits) {",
@@ -71,16 +80,49 @@ const PlantedBug kBugs[] = {
      "workspace + pagejit_shared::partial_stats_offset()"},
     {"FirstSplitMerges", kMerge, "shared_flag = arrived == limit;", "shared_flag = arrived == 0;"},
     // Order of events.
-    {"NoWaitForKeys", kDecode, "dev::cp_async_wait<2 * (kStages - 1) - 1>();", ""},
-    {"NoWaitForValues", kDecode, "dev::cp_async_wait<2 * (kStages - 1)>();", ""},
-    {"WaitForKeysIsOneShort", kDecode, "dev::cp_async_wait<2 * (kStages - 1) - 1>();",
+    {"NoWaitForKeys", kKernel, "dev::cp_async_wait<2 * (kStages - 1) - 1>();", ""},
+    {"NoWaitForValues", kKernel, "dev::cp_async_wait<2 * (kStages - 1)>();", ""},
+    {"WaitForKeysIsOneShort", kKernel, "dev::cp_async_wait<2 * (kStages - 1) - 1>();",
      "dev::cp_async_wait<2 * (kStages - 1)>();"},
-    {"NoBarrierAfterKeys", kDecode, "sync_group<C>(token_group);\n    }", "}", true},
-    {"NoBarrierAfterValues", kDecode, "sync_group<C>(token_group);  // V", ";  // V", true},
-    {"NoBarrierBeforeTheMerge", kDecode, "dev::sync_cta();  // the unit is", ";  // the unit is",
+    {"NoBarrierAfterKeys", kKernel, "sync_group<C>(token_group);\n    }", "}", true},
+    {"NoBarrierAfterValues", kKernel, "sync_group<C>(token_group);  // V", ";  // V", true},
+    {"NoBarrierBeforeTheMerge", kKernel, "dev::sync_cta();  // the unit is", ";  // the unit is",
      true},
-    {"NoBarrierBeforeTheRingIsReused", kDecode, "dev::sync_cta();  // the ring", ";  // the ring",
+    {"NoBarrierBeforeTheRingIsReused", kKernel, "dev::sync_cta();  // the ring", ";  // the ring",
      true},
+    // Ragged queries.
+    {"CausalMaskIsOffByOne", kWork, "seq_len - at ? at + right + 1 : seq_len",
+     "seq_len - at ? at + right + 2 : seq_len", false, true},
+    {"CausalMaskIsAlignedToTheStart", kWork, "first_position(kv_len - query_len)",
+     "first_position(0)", false, true},
+    {"CausalFlagIsThatOfSequence0", kWork, "params.causal_flags + seq_idx",
+     "params.causal_flags + seq_idx * 0", false, true},
+    {"WindowIsOffByOne", kWork, "left < at ? at - left : 0", "left < at ? at - left + 1 : 0", false,
+     true},
+    {"MaskOfTheWindowIsMissing", kScores, "(!C.has_window || token >= range.begin)", "true", false,
+     true},
+    {"WarpsSkipTheTileOfTheDiagonal", kScores, "return num_rows_ > 0 && first_token < sight_",
+     "return num_rows_ > 0 && first_token + C.group_tokens < sight_", false, true},
+    {"RowTilesIgnoreTheSequence", kWork, "work.row_begin = row_tile * kTileRows;",
+     "work.row_begin = 0;", false, true},
+    {"SequenceSearchStopsEarly", kWork, "int count = params.num_seqs;",
+     "int count = params.num_seqs - 1;", false, true},
+    {"FurtherSplitsOfLongSequencesWrite", kWork, "} else if (work.split_idx > 0) {",
+     "} else if (false) {", true, true},
+    {"LongSequencesAreSplit", kWork, "params.num_splits > 1 && may_split<C>(work)",
+     "params.num_splits > 1", false, true},
+    {"RowsOfOtherSequencesAreWritten", kWork, "rows_left < kTileRows ? rows_left : kTileRows",
+     "kTileRows", false, true},
+    {"SoftCapIsNotScaled", kScores, "params_.soft_cap * tanh_by_exp2", "tanh_by_exp2", false, true},
+    {"AlibiIsOffByOnePosition", kScores, "slopes_[j][e % 2] * static_cast<float>(distance)",
+     "slopes_[j][e % 2] * static_cast<float>(distance + 1)", false, true},
+    {"AlibiUsesTheFirstSlope", kScores, "params.alibi_slopes + head)", "params.alibi_slopes)",
+     false, true},
+    {"SinksUseTheFirstHead", kMerge, "output.sinks + head)", "output.sinks)", false, true},
+    {"SinksTakePartInEachSplit", kMerge, "if (work.num_active_splits <= 1) {",
+     "if constexpr (C.has_sinks) add_sink<C>(output, place_of_row<C>(output.row_begin + row).head, "
+     "partial);\n    if (work.num_active_splits <= 1) {",
+     false, true},
 };
 
 class PlantedBugTest : public EmulatorTest {
@@ -109,6 +151,34 @@ class PlantedBugTest : public EmulatorTest {
     Result<std::shared_ptr<Engine>> made = create_engine(options, dependencies);
     EXPECT_TRUE(made.is_ok()) << made.status().to_string();
     return made ? *made : nullptr;
+  }
+
+  // What is wrong with the engine's ragged kernels; empty if nothing was found.
+  std::string find_ragged_bug(Engine& bugged) {
+    KernelSpec causal = make_spec(DataType::kBFloat16, 64, 16, 4);
+    causal.queries = QueryLengths::kFew;
+    causal.causality = Causality::kCausal;
+    KernelSpec window = causal;
+    window.causality = Causality::kPerSequence;
+    window.window = true;
+    KernelSpec changed = causal;
+    changed.soft_cap = changed.alibi = changed.sinks = true;
+    for (const KernelSpec& spec : {causal, window, changed}) {
+      for (const int num_splits : {1, 3}) {
+        CheckOptions options;
+        options.batch.num_kv_heads = 2;
+        options.batch.seq_lens = {40, 0, 300, 217, 64};
+        options.batch.query_lens = {3, 2, 1, 17, 4};
+        options.batch.unused_queries = 2;
+        options.batch.window_left = 21;
+        options.batch.window_right = 5;
+        options.num_splits = num_splits;
+        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
+        if (!result) return result.status().to_string() + report();
+        if (!result->passed) return result->sentence;
+      }
+    }
+    return "";
   }
 
   // What is wrong with the engine's kernels; empty if nothing was found. A kernel that does not
@@ -149,12 +219,12 @@ class PlantedBugTest : public EmulatorTest {
     BatchOptions options;
     options.spec = kernel.spec();
     options.seq_lens = {300};
-    const DecodeBatch batch = make_batch(options);
+    const AttentionBatch batch = make_batch(options);
     Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
     Result<Workspace> workspace =
         Workspace::create(session(), kernel, kernel.workspace_bytes(1, 1, 300, 3));
     EXPECT_TRUE(device_batch.is_ok() && workspace.is_ok());
-    DecodeArgs args = device_batch->args();
+    AttentionArgs args = device_batch->args();
     args.num_splits = 3;
     workspace->put_into(args);
     const ReferenceResults reference = compute_reference(batch);
@@ -163,7 +233,7 @@ class PlantedBugTest : public EmulatorTest {
       if (status) status = kernel.launch(args, nullptr);
       if (status) status = session().synchronize();
       if (!status) return status.to_string() + report();
-      const Result<DecodeResults> results = device_batch->download();
+      const Result<AttentionResults> results = device_batch->download();
       if (!results) return results.status().to_string();
       const CheckReport result = compare_results(batch, reference, *results, true, 3);
       if (!result.passed) return result.sentence;
@@ -178,6 +248,7 @@ TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
   for (HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
     const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
     EXPECT_EQ(find_bug(*engine), "");
+    EXPECT_EQ(find_ragged_bug(*engine), "");
   }
 }
 
@@ -188,7 +259,8 @@ TEST_P(EachPlantedBugTest, IsFound) {
   const HostBuild build = bug.only_checked ? HostBuild::kChecked : HostBuild::kPlain;
   const std::shared_ptr<Engine> engine = make_engine(&bug, build);
   ASSERT_NE(engine, nullptr);
-  const std::string found = find_bug(*engine);
+  const std::string found = bug.is_ragged ? find_ragged_bug(*engine) : find_bug(*engine);
+  EXPECT_EQ(found.find("COMPILE"), std::string::npos) << found;
   EXPECT_NE(found, "");
   RecordProperty("found", found);
 }

@@ -136,13 +136,13 @@ Kernel DeviceTest::prepare(const KernelSpec& spec) {
 }
 
 CheckReport DeviceTest::launch_and_compare(const Kernel& kernel, DeviceBatch& device_batch,
-                                           const DecodeArgs& args, const DecodeBatch& batch,
+                                           const AttentionArgs& args, const AttentionBatch& batch,
                                            const ReferenceResults& reference) {
   Status status = device_batch.reset_results();
   if (status) status = kernel.launch(args, nullptr);
   if (status) status = session().synchronize();
   EXPECT_TRUE(status.is_ok()) << status.to_string() << report();
-  const Result<DecodeResults> results = device_batch.download();
+  const Result<AttentionResults> results = device_batch.download();
   EXPECT_TRUE(results.is_ok()) << results.status().to_string();
   if (!status || !results) return {};
   return compare_results(batch, reference, *results, args.lse != nullptr, args.num_splits);
@@ -168,10 +168,10 @@ KernelSpec make_spec(DataType type, int head_size, int block_size, int group_siz
           .debug = debug};
 }
 
-DecodeBatch make_batch(const BatchOptions& options) {
-  Result<DecodeBatch> batch = make_decode_batch(options);
+AttentionBatch make_batch(const BatchOptions& options) {
+  Result<AttentionBatch> batch = make_attention_batch(options);
   EXPECT_TRUE(batch.is_ok()) << batch.status().to_string();
-  return batch ? std::move(batch).value() : DecodeBatch();
+  return batch ? std::move(batch).value() : AttentionBatch();
 }
 
 }  // namespace pagejit

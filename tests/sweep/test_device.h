@@ -61,7 +61,7 @@ class DeviceTest : public testing::Test {
   Kernel prepare(const KernelSpec& spec);
   // Launches, waits, downloads and compares.
   CheckReport launch_and_compare(const Kernel& kernel, DeviceBatch& device_batch,
-                                 const DecodeArgs& args, const DecodeBatch& batch,
+                                 const AttentionArgs& args, const AttentionBatch& batch,
                                  const ReferenceResults& reference);
   // What to add to a failure: the emulator's last report.
   std::string report() const;
@@ -82,6 +82,6 @@ KernelSpec make_spec(DataType type, int head_size, int block_size, int group_siz
                      bool debug = false);
 
 // A batch that must be valid; fails the test where it is not.
-DecodeBatch make_batch(const BatchOptions& options);
+AttentionBatch make_batch(const BatchOptions& options);
 
 }  // namespace pagejit

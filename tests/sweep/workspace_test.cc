@@ -1,4 +1,4 @@
-// The workspace's contract (templates/shared/decode_params.h): counters start at zero and reset
+// The workspace's contract (templates/shared/attention_params.h): counters start at zero and reset
 // themselves, lie where no batch ever puts partials, and are not touched by sequences that are not
 // split. Kept, and broken on purpose.
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/shared/decode_params.h"
+#include "templates/shared/attention_params.h"
 #include "tests/sweep/test_device.h"
 #include "tools/reference/random.h"
 
@@ -23,7 +23,7 @@ constexpr size_t kPartialsOffset = pagejit_shared::kPartialsOffset;
 // One kernel and batch of the mix that shares a workspace.
 struct Load {
   Kernel kernel;
-  DecodeBatch batch;
+  AttentionBatch batch;
   ReferenceResults reference;
   DeviceBatch device_batch;
 };
@@ -37,7 +37,7 @@ class WorkspaceTest : public DeviceTest {
     options.num_kv_heads = num_kv_heads;
     options.seq_lens = seq_lens;
     options.seed = ++seed_;
-    DecodeBatch batch = make_batch(options);
+    AttentionBatch batch = make_batch(options);
     ReferenceResults reference = compute_reference(batch);
     Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
     EXPECT_TRUE(device_batch.is_ok()) << device_batch.status().to_string();
@@ -46,7 +46,7 @@ class WorkspaceTest : public DeviceTest {
   }
 
   size_t bytes_of(const Load& load, int num_splits) {
-    const DecodeArgs& args = load.device_batch.args();
+    const AttentionArgs& args = load.device_batch.args();
     return load.kernel.workspace_bytes(
         args.num_seqs, args.num_kv_heads,
         int64_t{args.max_blocks_per_seq} * load.batch.options.spec.block_size, num_splits);
@@ -59,7 +59,7 @@ class WorkspaceTest : public DeviceTest {
   }
 
   CheckReport run(Load& load, const Workspace& workspace, int num_splits) {
-    DecodeArgs args = load.device_batch.args();
+    AttentionArgs args = load.device_batch.args();
     args.num_splits = num_splits;
     workspace.put_into(args);
     return launch_and_compare(load.kernel, load.device_batch, args, load.batch, load.reference);
@@ -146,7 +146,7 @@ TEST_F(WorkspaceTest, MissingSmallOrMisalignedOnesAreRefused) {
   const auto load = make_load(make_spec(kBF16, 64, 16, 4), 2, {100, 40});
   const size_t bytes = bytes_of(*load, 3);
   Workspace workspace = make_workspace(*load, bytes + 256);
-  DecodeArgs args = load->device_batch.args();
+  AttentionArgs args = load->device_batch.args();
   args.num_splits = 3;
   EXPECT_EQ(load->kernel.launch(args, nullptr).code(), StatusCode::kWorkspace);
   workspace.put_into(args);
@@ -156,7 +156,7 @@ TEST_F(WorkspaceTest, MissingSmallOrMisalignedOnesAreRefused) {
   args.workspace = workspace.buffer().data<char>() + 128;
   EXPECT_EQ(load->kernel.launch(args, nullptr).code(), StatusCode::kWorkspace);
   // None of the refused launches ran.
-  const Result<DecodeResults> results = load->device_batch.download();
+  const Result<AttentionResults> results = load->device_batch.download();
   ASSERT_TRUE(results.is_ok());
   EXPECT_EQ(results->out, load->batch.out);
 }
@@ -190,7 +190,7 @@ class DebugKernelTest : public WorkspaceTest {
  protected:
   // What a debug kernel says of a launch that must succeed as a call.
   Status run_debug(Load& load, Workspace& workspace, int num_splits) {
-    DecodeArgs args = load.device_batch.args();
+    AttentionArgs args = load.device_batch.args();
     args.num_splits = num_splits;
     workspace.put_into(args);
     EXPECT_TRUE(load.device_batch.reset_results().is_ok());

@@ -64,7 +64,7 @@ class CompileMatrixTest : public ::testing::TestWithParam<Target> {
     // units of 256, and lie in four parts among which the warps are dealt.
     const int registers_per_warp = (image.report.registers * 32 + 255) / 256 * 256;
     const int warps_per_sm = Arch::kRegistersPerSm / 4 / registers_per_warp * 4;
-    EXPECT_GE(warps_per_sm / config->num_warps(), config->decode.min_ctas_per_sm)
+    EXPECT_GE(warps_per_sm / config->num_warps(), config->attention.min_ctas_per_sm)
         << image.report.registers << " registers";
   }
 };
@@ -117,6 +117,24 @@ TEST_P(HeadSizeMatrixTest, EveryHeadSizeAndTypeCompilesWithoutSpills) {
     }
   }
   EXPECT_EQ(cell, 24);
+}
+
+// Ragged queries, plain and with everything on.
+TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
+  constexpr Shape kShapes[] = {{16, 3}, {64, 8}, {72, 5}, {128, 1}, {128, 4}, {256, 2}};
+  for (const QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany}) {
+    for (const Shape& shape : kShapes) {
+      KernelSpec spec{.queries = queries,
+                      .head_size = shape.head_size,
+                      .group_size = shape.group_size,
+                      .causality = Causality::kCausal};
+      expect_clean(spec);
+      if (shape.head_size > 128) continue;
+      spec.causality = Causality::kPerSequence;
+      spec.window = spec.soft_cap = spec.alibi = spec.sinks = true;
+      expect_clean(spec);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, HeadSizeMatrixTest,

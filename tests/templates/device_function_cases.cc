@@ -233,6 +233,15 @@ std::vector<DeviceFunctionCase> exchange_cases() {
                      for (int i = 0; i < 32; ++i) out.insert(out.end(), {0, 1, 1});
                      return out;
                    }});
+  cases.push_back({"CountLanes",
+                   "out[lane * 3] = dev::count_lanes(false);"
+                   "out[lane * 3 + 1] = dev::count_lanes(lane % 3 == 1);"
+                   "out[lane * 3 + 2] = dev::count_lanes(true);",
+                   32, 96, [](const Words&) {
+                     Words out;
+                     for (int i = 0; i < 32; ++i) out.insert(out.end(), {0, 11, 32});
+                     return out;
+                   }});
   cases.push_back(
       {"Max2",
        "const float a = static_cast<float>(static_cast<int>(in[lane])); const float b = "
@@ -260,6 +269,21 @@ std::vector<DeviceFunctionCase> memory_cases() {
     for (const int bytes : {4, 8, 16}) {
       cases.push_back(copy_case((prefix + std::to_string(bytes)).c_str(), bytes, load));
     }
+    cases.push_back({(prefix + "1").c_str(),
+                     "using Byte = unsigned char;"
+                     "const Byte byte = dev::" +
+                         std::string(load) +
+                         "(reinterpret_cast<const Byte*>(in) + lane);"
+                         "out[lane] = byte + 256u;"
+                         "dev::store_global(reinterpret_cast<Byte*>(out + lane) + 1, byte);",
+                     32, 32, [](const Words& in) {
+                       Words out;
+                       for (size_t i = 0; i < 32; ++i) {
+                         const uint32_t byte = in[i / 4] >> (i % 4 * 8) & 255;
+                         out.push_back(byte | byte << 8);
+                       }
+                       return out;
+                     }});
   }
   cases.push_back({"CpAsyncGroupsAndZeroFill", R"(
       uint32_t* rows = shared;

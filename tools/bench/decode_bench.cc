@@ -185,10 +185,10 @@ Result<DecodeBenchResult> DecodeBench::run(const DecodeBenchCase& c) {
   }
   if (Status s = session.synchronize(); !s) return s;
 
-  DecodeArgs args;
+  AttentionArgs args;
   args.q = q->data();
   args.q_stride_head = args.out_stride_head = c.spec.head_size;
-  args.q_stride_seq = args.out_stride_seq = static_cast<int64_t>(num_heads) * c.spec.head_size;
+  args.q_stride_token = args.out_stride_token = static_cast<int64_t>(num_heads) * c.spec.head_size;
   args.k_strides.head = c.spec.head_size;
   args.k_strides.token = static_cast<int64_t>(c.num_kv_heads) * c.spec.head_size;
   args.k_strides.block = args.k_strides.token * c.spec.block_size;

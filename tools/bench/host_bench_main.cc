@@ -196,7 +196,7 @@ struct LaunchSetup {
   std::shared_ptr<Engine> engine;
   std::shared_ptr<const Driver> driver;
   Kernel kernel;
-  DecodeArgs args;
+  AttentionArgs args;
 };
 
 // Pointers that the stub never follows.
@@ -221,7 +221,7 @@ bool make_launch_setup(const Paths& paths, LaunchSetup& setup) {
   const Result<Kernel> kernel = setup.engine->prepare(kSpec, 0);
   if (!kernel) return false;
   setup.kernel = *kernel;
-  DecodeArgs& args = setup.args;
+  AttentionArgs& args = setup.args;
   args.q = fake_pointer<void>(0x1000);
   args.k_cache = args.v_cache = fake_pointer<void>(0x2000);
   args.out = fake_pointer<void>(0x3000);
@@ -230,7 +230,7 @@ bool make_launch_setup(const Paths& paths, LaunchSetup& setup) {
   args.workspace = fake_pointer<void>(0x100000);
   args.workspace_bytes = size_t{1} << 30;
   args.q_stride_head = args.out_stride_head = 128;
-  args.q_stride_seq = args.out_stride_seq = 4096;
+  args.q_stride_token = args.out_stride_token = 4096;
   args.k_strides = args.v_strides = {.block = 16384, .token = 1024, .head = 128};
   args.block_table_stride = args.max_blocks_per_seq = 2048;
   args.num_seqs = 8;
@@ -245,8 +245,8 @@ double g_allocations_per_launch = -1;
 
 void benchmark_raw(benchmark::State& state, const LaunchSetup* setup) {
   // As large as a decode launch's parameters, which the driver copies.
-  DecodeParams decode_params = {};
-  void* params[1] = {&decode_params};
+  AttentionParams attention_params = {};
+  void* params[1] = {&attention_params};
   for (auto _ : state) {
     CUlaunchConfig config = {};
     config.gridDimX = 8;

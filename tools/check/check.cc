@@ -19,12 +19,12 @@ Result<CheckReport> run_check(Engine& engine, const DeviceSession& session, cons
   BatchOptions batch_options = options.batch;
   batch_options.spec = spec;
   if (batch_options.seq_lens.empty()) batch_options.seq_lens = default_seq_lens(spec.block_size);
-  const Result<DecodeBatch> batch = make_decode_batch(batch_options);
+  const Result<AttentionBatch> batch = make_attention_batch(batch_options);
   if (!batch) return batch.status();
   Result<DeviceBatch> device_batch = DeviceBatch::upload(session, *batch, options.with_lse);
   if (!device_batch) return device_batch.status();
 
-  DecodeArgs args = device_batch->args();
+  AttentionArgs args = device_batch->args();
   args.num_splits = options.num_splits;
   const int64_t max_seq_len = int64_t{args.max_blocks_per_seq} * spec.block_size;
   const Result<Workspace> workspace = Workspace::create(
@@ -38,7 +38,7 @@ Result<CheckReport> run_check(Engine& engine, const DeviceSession& session, cons
   if (spec.debug) {
     if (Status status = kernel->read_debug_report(args.workspace, nullptr); !status) return status;
   }
-  const Result<DecodeResults> results = device_batch->download();
+  const Result<AttentionResults> results = device_batch->download();
   if (!results) return results.status();
 
   const int num_splits = args.num_splits != 0 ? args.num_splits

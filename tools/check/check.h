@@ -12,7 +12,7 @@ namespace pagejit {
 struct CheckOptions {
   // The data. `spec` is overwritten by run_check's; no seq_lens = default_seq_lens().
   BatchOptions batch;
-  int num_splits = 0;  // as DecodeArgs; 0 = chosen by the library
+  int num_splits = 0;  // as AttentionArgs; 0 = chosen by the library
   bool with_lse = true;
 };
 

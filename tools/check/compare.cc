@@ -13,14 +13,15 @@ namespace {
 
 // The rule: twice the naive error.
 constexpr double kYardsticks = 2;
-// Below so many elements of a sequence's result the naive errors are a chance sample, whose maximum
-// may fall well below what the same roundings do to the kernel; there the limit is at least the
-// a-priori bound of these roundings.
+// Below so many elements of a query token's result the naive errors are a chance sample, whose
+// maximum may fall well below what the same roundings do to the kernel; there the limit is at least
+// the a-priori bound of these roundings.
 constexpr int64_t kSampleElements = 512;
 
 constexpr double kFloatRoundoff = 0x1p-24;
 
-// Error bound of lse = ln2 * (m + log2(sum)), m and the exponents in base 2, all in float32:
+// Error bound of lse = ln2 * (m + log2(sum)), m and the exponents in base 2, all in float32; 0 for
+// -inf, which must be met:
 // - the score, its product with scale * log2(e), that factor itself, the sum m + log2, the product
 // with ln 2 and that constant
 //   are each rounded once, and the exponents' differences once more: 8 roundings of the size of the
@@ -33,17 +34,18 @@ constexpr double kFloatRoundoff = 0x1p-24;
 // - ex2.approx and lg2.approx: 2^-22 each (PTX ISA).
 double lse_tolerance(const HeadMagnitudes& magnitudes, double lse, int64_t num_tokens,
                      int head_size, bool exact_scores) {
-  if (num_tokens == 0) return 0;
-  const double size = std::max(1.0, std::abs(lse)) + std::log(static_cast<double>(num_tokens));
-  double roundings = 8 * size + 4 * std::sqrt(static_cast<double>(num_tokens));
+  if (std::isinf(lse)) return 0;
+  const auto num_terms = static_cast<double>(num_tokens + 1);  // and a sink
+  const double size = std::max(1.0, std::abs(lse)) + std::log(num_terms);
+  double roundings = 8 * size + 4 * std::sqrt(num_terms);
   if (!exact_scores) {
     roundings += 4 * std::sqrt(static_cast<double>(head_size)) * magnitudes.max_abs_score;
   }
   return roundings * kFloatRoundoff + 2 * 0x1p-22;
 }
 
-// The numbers of one sequence.
-struct SequenceErrors {
+// The numbers of one query token.
+struct QueryErrors {
   double max_error = 0;
   double sum = 0;
   double naive_max = 0;
@@ -54,9 +56,11 @@ struct SequenceErrors {
 
 std::string format_failure(const WorstPosition& at, const char* what, double error, double limit) {
   char text[256];
-  std::snprintf(text, sizeof text,
-                "%s at sequence %d, head %d, element %d: got %.9g, want %.9g, error %.3g > %.3g",
-                what, at.seq, at.head, at.element, at.got, at.want, error, limit);
+  std::snprintf(
+      text, sizeof text,
+      "%s at sequence %d, query token %d, head %d, element %d: got %.9g, want %.9g, error "
+      "%.3g > %.3g",
+      what, at.seq, at.query, at.head, at.element, at.got, at.want, error, limit);
   return text;
 }
 
@@ -88,13 +92,14 @@ class Verdict {
   std::string first_;
 };
 
-SequenceErrors errors_of_sequence(const DecodeBatch& batch, const ReferenceResults& reference,
-                                  const std::vector<uint16_t>& out, int seq) {
+QueryErrors errors_of_query(const AttentionBatch& batch, const ReferenceResults& reference,
+                            const std::vector<uint16_t>& out, int query) {
   const int head_size = batch.options.spec.head_size;
-  SequenceErrors errors;
+  const int seq = batch.seq_of(query);
+  QueryErrors errors;
   for (int head = 0; head < batch.num_heads; ++head) {
-    const int64_t row = int64_t{seq} * batch.num_heads + head;
-    const uint16_t* got_row = out.data() + batch.out_index(seq, head);
+    const int64_t row = int64_t{query} * batch.num_heads + head;
+    const uint16_t* got_row = out.data() + batch.out_index(query, head);
     errors.rounding = std::max(errors.rounding, reference.rounding[static_cast<size_t>(row)]);
     for (int i = 0; i < head_size; ++i) {
       const auto index = static_cast<size_t>(row * head_size + i);
@@ -105,7 +110,7 @@ SequenceErrors errors_of_sequence(const DecodeBatch& batch, const ReferenceResul
       // The first NaN stays the worst.
       if (errors.worst.seq < 0 || (!std::isnan(errors.max_error) && !(error <= errors.max_error))) {
         errors.max_error = error;
-        errors.worst = {seq, head, i, got, want};
+        errors.worst = {seq, query, head, i, got, want};
       }
       errors.sum += error;
       errors.naive_max = std::max(errors.naive_max, naive);
@@ -122,9 +127,9 @@ double ratio_of(double error, double limit) {
   return limit > 0 ? error / limit : std::numeric_limits<double>::infinity();
 }
 
-// Adds one sequence to the report and judges it.
-void judge_sequence(const SequenceErrors& errors, int64_t num_elements, CheckReport& report,
-                    Verdict& verdict) {
+// Adds one query token to the report and judges it.
+void judge_query(const QueryErrors& errors, int64_t num_elements, CheckReport& report,
+                 Verdict& verdict) {
   const double mean_error = errors.sum / static_cast<double>(num_elements);
   const double naive_mean = errors.naive_sum / static_cast<double>(num_elements);
   const double floor = num_elements < kSampleElements ? errors.rounding : 0;
@@ -136,7 +141,7 @@ void judge_sequence(const SequenceErrors& errors, int64_t num_elements, CheckRep
     verdict.fail(format_failure(errors.worst, "error", errors.max_error, limit));
   } else if (mean_error > mean_limit) {
     verdict.fail(
-        format_failure(errors.worst, "mean error of the sequence", mean_error, mean_limit));
+        format_failure(errors.worst, "mean error of the query token", mean_error, mean_limit));
   }
   const double ratio =
       std::max(ratio_of(errors.max_error, limit), ratio_of(mean_error, mean_limit));
@@ -152,17 +157,18 @@ void judge_sequence(const SequenceErrors& errors, int64_t num_elements, CheckRep
   report.elements += num_elements;
 }
 
-void judge_lse(const DecodeBatch& batch, const ReferenceResults& reference,
+void judge_lse(const AttentionBatch& batch, const ReferenceResults& reference,
                const std::vector<float>& lse, CheckReport& report, Verdict& verdict) {
   for (size_t row = 0; row < reference.lse.size(); ++row) {
-    const double got = lse[row + DecodeBatch::kLseGuard];
+    const double got = lse[row + AttentionBatch::kLseGuard];
     const double want = reference.lse[row];
     const double tolerance = reference.lse_tolerance[row];
     const double error = got == want ? 0 : std::abs(got - want);  // -inf == -inf
-    const int seq = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
+    const int query = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
     const int head = static_cast<int>(row % static_cast<size_t>(batch.num_heads));
     if (!(error <= tolerance)) {
-      verdict.fail(format_failure({seq, head, -1, got, want}, "lse", error, tolerance));
+      verdict.fail(format_failure({batch.seq_of(query), query, head, -1, got, want}, "lse", error,
+                                  tolerance));
     }
     report.worst_ratio = std::max(report.worst_ratio, ratio_of(error, tolerance));
     if (!(error <= report.lse_max_error) || report.lse_tolerance == 0) {
@@ -174,33 +180,42 @@ void judge_lse(const DecodeBatch& batch, const ReferenceResults& reference,
 
 }  // namespace
 
-ReferenceResults compute_reference(const DecodeBatch& batch) {
+ReferenceResults compute_reference(const AttentionBatch& batch) {
   const KernelSpec& spec = batch.options.spec;
   const auto head_size = static_cast<size_t>(spec.head_size);
-  const auto num_rows = static_cast<size_t>(batch.num_seqs) * static_cast<size_t>(batch.num_heads);
+  const auto num_rows =
+      static_cast<size_t>(batch.num_queries) * static_cast<size_t>(batch.num_heads);
   ReferenceResults results;
   results.out.resize(num_rows * head_size);
   results.naive.resize(num_rows * head_size);
   results.lse.resize(num_rows);
   results.lse_tolerance.resize(num_rows);
   results.rounding.resize(num_rows);
-  // make_decode_batch() makes sums of large scores exact for the default scale only.
+  // make_attention_batch() makes sums of large scores exact for the default scale only.
   const bool exact_scores =
       batch.options.logits != LogitRegime::kNormal && batch.options.scale == 0;
   std::vector<float> q(head_size);
   for (size_t row = 0; row < num_rows; ++row) {
-    const int seq = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
+    const int query = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
     const int head = static_cast<int>(row % static_cast<size_t>(batch.num_heads));
-    const uint16_t* q_row = batch.q.data() + batch.q_index(seq, head);
+    const int seq = batch.seq_of(query);
+    const AttentionBatch::Sight sight = batch.sight_of(query);
+    const uint16_t* q_row = batch.q.data() + batch.q_index(query, head);
     for (size_t i = 0; i < head_size; ++i) q[i] = decode_half(spec.q_dtype, q_row[i]);
-    const int64_t num_tokens = batch.seq_lens[static_cast<size_t>(seq)];
-    const int64_t first = head / spec.group_size * num_tokens * spec.head_size;
+    const int64_t seq_len = batch.seq_lens[static_cast<size_t>(seq)];
+    const int64_t num_tokens = sight.end - sight.begin;
+    const int64_t first = (head / spec.group_size * seq_len + sight.begin) * spec.head_size;
+    ScoreRules rules{.scale = batch.scale};
+    if (spec.soft_cap) rules.soft_cap = batch.soft_cap;
+    if (spec.alibi) rules.alibi_slope = batch.alibi_slopes[static_cast<size_t>(head)];
+    if (spec.sinks) rules.sink = batch.sinks[static_cast<size_t>(head)];
     const HeadProblem problem{q.data(),
                               batch.dense_k[static_cast<size_t>(seq)].data() + first,
                               batch.dense_v[static_cast<size_t>(seq)].data() + first,
                               num_tokens,
                               spec.head_size,
-                              batch.scale};
+                              rules,
+                              sight.begin - sight.position};
     HeadMagnitudes magnitudes;
     dense_attention(problem, results.out.data() + row * head_size, &results.lse[row], &magnitudes);
     naive_attention(spec.out_dtype, problem, results.naive.data() + row * head_size);
@@ -212,16 +227,16 @@ ReferenceResults compute_reference(const DecodeBatch& batch) {
   return results;
 }
 
-CheckReport compare_results(const DecodeBatch& batch, const ReferenceResults& reference,
-                            const DecodeResults& results, bool with_lse, int num_splits) {
+CheckReport compare_results(const AttentionBatch& batch, const ReferenceResults& reference,
+                            const AttentionResults& results, bool with_lse, int num_splits) {
   CheckReport report;
   report.num_splits = num_splits;
   Verdict verdict;
   const int64_t num_elements = int64_t{batch.num_heads} * batch.options.spec.head_size;
-  for (int seq = 0; seq < batch.num_seqs; ++seq) {
-    report.tokens += batch.seq_lens[static_cast<size_t>(seq)];
-    judge_sequence(errors_of_sequence(batch, reference, results.out, seq), num_elements, report,
-                   verdict);
+  for (int32_t seq_len : batch.seq_lens) report.tokens += seq_len;
+  for (int query = 0; query < batch.num_queries; ++query) {
+    judge_query(errors_of_query(batch, reference, results.out, query), num_elements, report,
+                verdict);
   }
   report.mean_error /= static_cast<double>(report.elements);
   report.naive_mean_error /= static_cast<double>(report.elements);

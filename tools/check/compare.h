@@ -2,40 +2,41 @@
 // Pure: knows no device. Thread-safety: free functions without state.
 //
 // The yardstick is the naive computation in the same types (attention_reference.h): what an
-// engine's eager code gives. For each sequence the greatest error of the kernel may be twice that
-// of the naive one, and so may be the mean error. Per sequence, because results of n tokens are of
-// the size of sqrt(1/n): the rounding of one short sequence would hide a token that a long one
-// lost. compare.cc has the reason for each constant.
+// engine's eager code gives. For each query token the greatest error of the kernel may be twice
+// that of the naive one, and so may be the mean error. Per query token, because results of n keys
+// are of the size of sqrt(1/n): the rounding of a query that sees few would hide a key that another
+// one lost. compare.cc has the reason for each constant.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tools/reference/attention_batch.h"
 #include "tools/reference/attention_reference.h"
-#include "tools/reference/decode_batch.h"
 
 namespace pagejit {
 
-// What the results of a batch should be, and how far off they may be. Rows are (sequence, head).
+// What the results of a batch should be, and how far off they may be. Rows are (query token, head).
 struct ReferenceResults {
-  std::vector<double> out;            // [num_seqs, num_heads, head_size]
-  std::vector<double> lse;            // [num_seqs, num_heads]
+  std::vector<double> out;            // [num_queries, num_heads, head_size]
+  std::vector<double> lse;            // [num_queries, num_heads]
   std::vector<float> naive;           // as out
   std::vector<double> lse_tolerance;  // as lse
   std::vector<double>
       rounding;  // as lse: bound of what rounding P and the result to the type can do
 };
-ReferenceResults compute_reference(const DecodeBatch& batch);
+ReferenceResults compute_reference(const AttentionBatch& batch);
 
-// What a launch left in the result buffers, as DecodeBatch lays them out, guards included.
-struct DecodeResults {
+// What a launch left in the result buffers, as AttentionBatch lays them out, guards included.
+struct AttentionResults {
   std::vector<uint16_t> out;
   std::vector<float> lse;
 };
 
 struct WorstPosition {
   int seq = -1;
+  int query = -1;  // query token, counted over all sequences
   int head = -1;
   int element = -1;
   double got = 0;
@@ -52,7 +53,7 @@ struct CheckReport {
   double lse_max_error = 0;  // 0 where lse was not wanted
   double lse_tolerance = 0;  // at the position of lse_max_error
   double worst_ratio =
-      0;  // greatest error over its limit, over all sequences and lse: at most 1 passes
+      0;  // greatest error over its limit, over all query tokens and lse: at most 1 passes
   int num_splits = 1;   // that the launch used
   WorstPosition worst;  // of `out`, by error over limit; the first NaN where there is one
   bool passed = false;
@@ -60,7 +61,7 @@ struct CheckReport {
 };
 
 // num_splits is what the launch used; it only goes into the report.
-CheckReport compare_results(const DecodeBatch& batch, const ReferenceResults& reference,
-                            const DecodeResults& results, bool with_lse, int num_splits);
+CheckReport compare_results(const AttentionBatch& batch, const ReferenceResults& reference,
+                            const AttentionResults& results, bool with_lse, int num_splits);
 
 }  // namespace pagejit

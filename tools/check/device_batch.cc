@@ -33,7 +33,7 @@ Result<DeviceBuffer> upload_cache(const DeviceSession& session, const KvAllocati
 
 }  // namespace
 
-Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const DecodeBatch& batch,
+Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const AttentionBatch& batch,
                                         bool with_lse) {
   DeviceBatch device;
   device.clean_out_ = batch.out;
@@ -51,6 +51,10 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Deco
   keep(device.lse_, copy_vector(session, batch.lse));
   keep(device.block_table_, copy_vector(session, batch.block_table));
   keep(device.seq_lens_, copy_vector(session, batch.seq_lens));
+  keep(device.query_start_loc_, copy_vector(session, batch.query_start_loc));
+  keep(device.causal_flags_, copy_vector(session, batch.causal_flags));
+  keep(device.alibi_slopes_, copy_vector(session, batch.alibi_slopes));
+  keep(device.sinks_, copy_vector(session, batch.sinks));
   for (const KvAllocation& allocation : batch.allocations) {
     device.caches_.emplace_back();
     keep(device.caches_.back(), upload_cache(session, allocation, batch.num_blocks));
@@ -65,17 +69,21 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Deco
     strides.block = batch.allocations[static_cast<size_t>(place.allocation)].device_block_stride;
     return strides;
   };
-  DecodeArgs& args = device.args_;
+  AttentionArgs& args = device.args_;
   args = batch.host_args();
-  args.q = device.q_.data<uint16_t>() + DecodeBatch::kGuardElements;
+  args.q = device.q_.data<uint16_t>() + AttentionBatch::kGuardElements;
   args.k_cache = cache_at(batch.k_place);
   args.v_cache = cache_at(batch.v_place);
   args.k_strides = device_strides(batch.k_place);
   args.v_strides = device_strides(batch.v_place);
   args.block_table = device.block_table_.data<int32_t>();
   args.seq_lens = device.seq_lens_.data<int32_t>();
-  args.out = device.out_.data<uint16_t>() + DecodeBatch::kGuardElements;
-  args.lse = with_lse ? device.lse_.data<float>() + DecodeBatch::kLseGuard : nullptr;
+  args.query_start_loc = device.query_start_loc_.data<int32_t>();
+  args.causal_flags = device.causal_flags_.data<uint8_t>();
+  args.alibi_slopes = device.alibi_slopes_.data<float>();
+  args.sinks = device.sinks_.data<float>();
+  args.out = device.out_.data<uint16_t>() + AttentionBatch::kGuardElements;
+  args.lse = with_lse ? device.lse_.data<float>() + AttentionBatch::kLseGuard : nullptr;
   return device;
 }
 
@@ -85,8 +93,8 @@ Status DeviceBatch::reset_results() {
   return status;
 }
 
-Result<DecodeResults> DeviceBatch::download() const {
-  DecodeResults results{clean_out_, clean_lse_};
+Result<AttentionResults> DeviceBatch::download() const {
+  AttentionResults results{clean_out_, clean_lse_};
   Status status = out_.download(0, results.out.data(), out_.size_bytes());
   if (status) status = lse_.download(0, results.lse.data(), lse_.size_bytes());
   if (!status) return status.with_context("downloading the results");
@@ -95,6 +103,11 @@ Result<DecodeResults> DeviceBatch::download() const {
 
 Status DeviceBatch::set_seq_lens(const std::vector<int32_t>& seq_lens) {
   return seq_lens_.upload(0, seq_lens.data(), seq_lens.size() * sizeof(int32_t));
+}
+
+Status DeviceBatch::set_query_start_loc(const std::vector<int32_t>& query_start_loc) {
+  return query_start_loc_.upload(0, query_start_loc.data(),
+                                 query_start_loc.size() * sizeof(int32_t));
 }
 
 Status DeviceBatch::set_block_table(const std::vector<int32_t>& block_table) {

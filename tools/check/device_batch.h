@@ -1,4 +1,4 @@
-// DeviceBatch and Workspace: a DecodeBatch in device memory, and the memory that split launches
+// DeviceBatch and Workspace: an AttentionBatch in device memory, and the memory that split launches
 // need. run_check() uses them once; tests use them piece by piece. Thread-safety: one thread.
 #pragma once
 
@@ -8,32 +8,33 @@
 #include "pagejit/engine.h"
 #include "tools/check/compare.h"
 #include "tools/check/device_buffer.h"
-#include "tools/reference/decode_batch.h"
+#include "tools/reference/attention_batch.h"
 
 namespace pagejit {
 
 class DeviceBatch {
  public:
   // The session must outlive the result; the batch is copied as far as it is needed later.
-  static Result<DeviceBatch> upload(const DeviceSession& session, const DecodeBatch& batch,
+  static Result<DeviceBatch> upload(const DeviceSession& session, const AttentionBatch& batch,
                                     bool with_lse);
 
   // Device pointers and strides; num_splits, max_seq_len and the workspace are left to the caller.
-  const DecodeArgs& args() const { return args_; }
+  const AttentionArgs& args() const { return args_; }
 
   // Puts the sentinels back into out and lse.
   Status reset_results();
   // Blocking; the work must have been waited for.
-  Result<DecodeResults> download() const;
+  Result<AttentionResults> download() const;
 
   // Overwrite what is on the device, in the shape that it has.
   Status set_seq_lens(const std::vector<int32_t>& seq_lens);
+  Status set_query_start_loc(const std::vector<int32_t>& query_start_loc);
   Status set_block_table(const std::vector<int32_t>& block_table);
 
  private:
   DeviceBatch() = default;
 
-  DecodeArgs args_;
+  AttentionArgs args_;
   std::vector<uint16_t> clean_out_;
   std::vector<float> clean_lse_;
   DeviceBuffer q_;
@@ -41,6 +42,10 @@ class DeviceBatch {
   DeviceBuffer lse_;
   DeviceBuffer block_table_;
   DeviceBuffer seq_lens_;
+  DeviceBuffer query_start_loc_;
+  DeviceBuffer causal_flags_;
+  DeviceBuffer alibi_slopes_;
+  DeviceBuffer sinks_;
   std::vector<DeviceBuffer> caches_;
 };
 
@@ -50,7 +55,7 @@ class Workspace {
   // nothing is allocated.
   static Result<Workspace> create(const DeviceSession& session, const Kernel& kernel, size_t bytes);
 
-  void put_into(DecodeArgs& args) const {
+  void put_into(AttentionArgs& args) const {
     args.workspace = buffer_.data();
     args.workspace_bytes = buffer_.size_bytes();
   }

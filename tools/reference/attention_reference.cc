@@ -16,7 +16,8 @@ class OnlineSoftmax {
  public:
   explicit OnlineSoftmax(int head_size) : weighted_(static_cast<size_t>(head_size), 0.0) {}
 
-  void add(double score, const uint16_t* v_row, DataType type) {
+  // A logit without a value.
+  double add(double score) {
     if (score > maximum_) {
       const double rescale = std::exp(maximum_ - score);  // exp(-inf) = 0 for the first token
       sum_ *= rescale;
@@ -25,6 +26,11 @@ class OnlineSoftmax {
     }
     const double weight = std::exp(score - maximum_);
     sum_ += weight;
+    return weight;
+  }
+
+  void add(double score, const uint16_t* v_row, DataType type) {
+    const double weight = add(score);
     for (size_t i = 0; i < weighted_.size(); ++i) {
       weighted_[i] += weight * decode_half(type, v_row[i]);
     }
@@ -42,18 +48,56 @@ class OnlineSoftmax {
   std::vector<double> weighted_;
 };
 
+// Which query tokens a sequence has, and whether it is causal.
+struct SequenceQueries {
+  int begin = 0;
+  int end = 0;
+  bool is_causal = false;
+};
+
+SequenceQueries queries_of(const KernelSpec& spec, const AttentionArgs& args, int seq) {
+  if (spec.queries == QueryLengths::kOne) return {seq, seq + 1, false};
+  const bool flagged = spec.causality == Causality::kPerSequence && args.causal_flags[seq] != 0;
+  return {args.query_start_loc[seq], args.query_start_loc[seq + 1],
+          spec.causality == Causality::kCausal || flagged};
+}
+
+// Whether the query at `distance` = key position - query position sees the key.
+bool sees(const KernelSpec& spec, const AttentionArgs& args, bool is_causal, int64_t distance) {
+  if (is_causal && distance > 0) return false;
+  if (!spec.window) return true;
+  if (args.window_left >= 0 && -distance > args.window_left) return false;
+  return args.window_right < 0 || distance <= args.window_right;
+}
+
+ScoreRules rules_of(const KernelSpec& spec, const AttentionArgs& args, int head) {
+  ScoreRules rules;
+  rules.scale = args.scale;
+  if (spec.soft_cap) rules.soft_cap = args.soft_cap;
+  if (spec.alibi) rules.alibi_slope = args.alibi_slopes[head];
+  if (spec.sinks) rules.sink = args.sinks[head];
+  return rules;
+}
+
 }  // namespace
+
+double ScoreRules::score(double dot, int64_t distance) const {
+  double score = dot * scale;
+  if (soft_cap != 0) score = soft_cap * std::tanh(score / soft_cap);
+  return score + static_cast<double>(alibi_slope) * static_cast<double>(distance);
+}
 
 void dense_attention(const HeadProblem& problem, double* out, double* lse,
                      HeadMagnitudes* magnitudes) {
   const int head_size = problem.head_size;
   std::fill(out, out + head_size, 0.0);
-  *lse = -std::numeric_limits<double>::infinity();
+  const ScoreRules& rules = problem.rules;
+  *lse = rules.sink;
   if (magnitudes != nullptr) *magnitudes = {};
   if (problem.num_tokens == 0) return;
 
   std::vector<double> scores(static_cast<size_t>(problem.num_tokens));
-  double maximum = -std::numeric_limits<double>::infinity();
+  double maximum = rules.sink;
   double max_abs_score = 0;
   for (int64_t token = 0; token < problem.num_tokens; ++token) {
     const float* k_row = problem.k + token * head_size;
@@ -64,12 +108,13 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
       dot += product;
       abs_dot += std::abs(product);
     }
-    scores[static_cast<size_t>(token)] = dot * problem.scale;
-    maximum = std::max(maximum, dot * problem.scale);
-    max_abs_score = std::max(max_abs_score, abs_dot * std::abs(problem.scale));
+    const double score = rules.score(dot, problem.first_distance + token);
+    scores[static_cast<size_t>(token)] = score;
+    maximum = std::max(maximum, score);
+    max_abs_score = std::max({max_abs_score, abs_dot * std::abs(rules.scale), std::abs(score)});
   }
 
-  double sum = 0;
+  double sum = std::exp(rules.sink - maximum);
   for (double& score : scores) {
     score = std::exp(score - maximum);
     sum += score;
@@ -95,16 +140,18 @@ void naive_attention(DataType type, const HeadProblem& problem, float* out) {
   std::fill(out, out + head_size, 0.0f);
   if (problem.num_tokens == 0) return;
 
+  const ScoreRules& rules = problem.rules;
   std::vector<float> weights(static_cast<size_t>(problem.num_tokens));
-  float maximum = -std::numeric_limits<float>::infinity();
+  float maximum = rules.sink;
   for (int64_t token = 0; token < problem.num_tokens; ++token) {
     const float* k_row = problem.k + token * head_size;
     float dot = 0;
     for (int i = 0; i < head_size; ++i) dot += problem.q[i] * k_row[i];
-    weights[static_cast<size_t>(token)] = dot * problem.scale;
-    maximum = std::max(maximum, dot * problem.scale);
+    const auto score = static_cast<float>(rules.score(dot, problem.first_distance + token));
+    weights[static_cast<size_t>(token)] = score;
+    maximum = std::max(maximum, score);
   }
-  float sum = 0;
+  float sum = std::exp(rules.sink - maximum);
   for (float& weight : weights) {
     weight = std::exp(weight - maximum);
     sum += weight;
@@ -117,33 +164,42 @@ void naive_attention(DataType type, const HeadProblem& problem, float* out) {
   for (int i = 0; i < head_size; ++i) out[i] = round_to_half(type, out[i]);
 }
 
-void paged_attention(const KernelSpec& spec, const DecodeArgs& args, double* out, double* lse) {
+void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* out, double* lse) {
   const int num_heads = args.num_kv_heads * spec.group_size;
   const auto* q = static_cast<const uint16_t*>(args.q);
   const auto* k_cache = static_cast<const uint16_t*>(args.k_cache);
   const auto* v_cache = static_cast<const uint16_t*>(args.v_cache);
   for (int seq = 0; seq < args.num_seqs; ++seq) {
     const int32_t* table_row = args.block_table + seq * args.block_table_stride;
-    for (int head = 0; head < num_heads; ++head) {
-      const uint16_t* q_row = q + seq * args.q_stride_seq + head * args.q_stride_head;
-      const int kv_head = head / spec.group_size;
-      OnlineSoftmax softmax(spec.head_size);
-      for (int token = 0; token < args.seq_lens[seq]; ++token) {
-        const int64_t block = table_row[token / spec.block_size];
-        const int64_t offset = token % spec.block_size;
-        const uint16_t* k_row = k_cache + block * args.k_strides.block +
-                                offset * args.k_strides.token + kv_head * args.k_strides.head;
-        const uint16_t* v_row = v_cache + block * args.v_strides.block +
-                                offset * args.v_strides.token + kv_head * args.v_strides.head;
-        double dot = 0;
-        for (int i = 0; i < spec.head_size; ++i) {
-          dot += static_cast<double>(decode_half(spec.q_dtype, q_row[i])) *
-                 decode_half(spec.kv_dtype, k_row[i]);
+    const SequenceQueries queries = queries_of(spec, args, seq);
+    const int seq_len = args.seq_lens[seq];
+    for (int query = queries.begin; query < queries.end; ++query) {
+      const int64_t query_position = int64_t{seq_len} - (queries.end - query);
+      for (int head = 0; head < num_heads; ++head) {
+        const uint16_t* q_row = q + query * args.q_stride_token + head * args.q_stride_head;
+        const int kv_head = head / spec.group_size;
+        const ScoreRules rules = rules_of(spec, args, head);
+        OnlineSoftmax softmax(spec.head_size);
+        for (int token = 0; token < seq_len; ++token) {
+          const int64_t distance = token - query_position;
+          if (!sees(spec, args, queries.is_causal, distance)) continue;
+          const int64_t block = table_row[token / spec.block_size];
+          const int64_t offset = token % spec.block_size;
+          const uint16_t* k_row = k_cache + block * args.k_strides.block +
+                                  offset * args.k_strides.token + kv_head * args.k_strides.head;
+          const uint16_t* v_row = v_cache + block * args.v_strides.block +
+                                  offset * args.v_strides.token + kv_head * args.v_strides.head;
+          double dot = 0;
+          for (int i = 0; i < spec.head_size; ++i) {
+            dot += static_cast<double>(decode_half(spec.q_dtype, q_row[i])) *
+                   decode_half(spec.kv_dtype, k_row[i]);
+          }
+          softmax.add(rules.score(dot, distance), v_row, spec.kv_dtype);
         }
-        softmax.add(dot * args.scale, v_row, spec.kv_dtype);
+        if (spec.sinks) softmax.add(rules.sink);
+        const int64_t row = static_cast<int64_t>(query) * num_heads + head;
+        softmax.finish(out + row * spec.head_size, lse + row);
       }
-      const int64_t row = static_cast<int64_t>(seq) * num_heads + head;
-      softmax.finish(out + row * spec.head_size, lse + row);
     }
   }
 }

@@ -1,4 +1,4 @@
-// What decode attention should give: three computations on the host.
+// What attention should give: three computations on the host.
 //   dense_attention   float64, plain loops over contiguous K and V: the truth.
 //   paged_attention   float64, online softmax that walks the block table: must equal the first.
 //   naive_attention   16-bit arithmetic as an engine's eager code does it: its error is the
@@ -7,30 +7,46 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "pagejit/launch.h"
 #include "pagejit/spec.h"
 
 namespace pagejit {
 
-// One query head of one sequence. Values of 16-bit types widened to float32, which is exact.
+// What becomes of a product q.k before the softmax: score = scale * q.k; soft_cap * tanh(score /
+// soft_cap); + slope * (key position - query position).
+struct ScoreRules {
+  float scale = 0;
+  float soft_cap = 0;  // 0: none
+  float alibi_slope = 0;
+  // One more logit without a value.
+  float sink = -std::numeric_limits<float>::infinity();
+
+  double score(double dot, int64_t distance) const;
+};
+
+// One query head of one query token, with the keys that it sees. Values of 16-bit types widened to
+// float32, which is exact.
 struct HeadProblem {
   const float* q = nullptr;  // [head_size]
   const float* k = nullptr;  // [num_tokens, head_size]
   const float* v = nullptr;  // [num_tokens, head_size]
   int64_t num_tokens = 0;
   int head_size = 0;
-  float scale = 0;
+  ScoreRules rules;
+  int64_t first_distance = 0;  // position of the first key, counted from the query's
 };
 
 // What rounding can do to a head's result; see tools/check/tolerance.h.
 struct HeadMagnitudes {
-  double max_abs_score = 0;  // max over tokens of scale * sum of |q_i * k_i|
+  double max_abs_score = 0;  // max over tokens of scale * sum of |q_i * k_i|, and of |score|
   double max_abs_value = 0;  // max over elements of sum over tokens of p * |v|
 };
 
-// out[i] = sum_t p_t v_t[i], p = softmax(scale * q.k_t), and lse = ln sum_t exp(scale * q.k_t). No
-// tokens: out = 0, lse = -inf. `out` is [head_size]; `magnitudes` may be null.
+// out[i] = sum_t p_t v_t[i], p = softmax(score_t), and lse = ln sum_t exp(score_t), where the sink
+// takes part in both sums. No tokens: out = 0, lse = the sink, or -inf. `out` is [head_size];
+// `magnitudes` may be null.
 void dense_attention(const HeadProblem& problem, double* out, double* lse,
                      HeadMagnitudes* magnitudes = nullptr);
 
@@ -39,7 +55,8 @@ void naive_attention(DataType type, const HeadProblem& problem, float* out);
 
 // All sequences and heads of one launch. The pointers of `args` are host pointers; q and the caches
 // have the types of `spec`; args.out, args.lse, the workspace and the split fields are not looked
-// at. `out` is [num_seqs, num_heads, head_size], `lse` [num_seqs, num_heads], both contiguous.
-void paged_attention(const KernelSpec& spec, const DecodeArgs& args, double* out, double* lse);
+// at. `out` is [query tokens, num_heads, head_size], `lse` [query tokens, num_heads], both
+// contiguous. Each key is masked by the definition of what a query sees, one by one.
+void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* out, double* lse);
 
 }  // namespace pagejit

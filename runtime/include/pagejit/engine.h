@@ -106,10 +106,10 @@ class PAGEJIT_EXPORT Kernel {
   // memory on success; safe during stream capture. The current context must belong to the device of
   // prepare(); call prepare() once in each context. num_seqs 0 launches nothing. kInvalidArgument,
   // kWorkspace, kDriverError.
-  Status launch(const DecodeArgs& args, Stream stream) const;
+  Status launch(const AttentionArgs& args, Stream stream) const;
 
   // The number of splits that launch() uses for these shapes when args.num_splits is 0. At least 1.
-  // max_seq_len in tokens, the upper bound as in DecodeArgs.
+  // max_seq_len in tokens, the upper bound as in AttentionArgs.
   int choose_num_splits(int num_seqs, int num_kv_heads, int64_t max_seq_len) const;
 
   // Bytes of workspace that launch() needs; 0 where it needs none. num_splits 0 = as chosen.

@@ -1,6 +1,6 @@
-// DecodeArgs: the arguments of one launch of a decode kernel. All pointers are device pointers
-// unless said otherwise; pagejit reads none of them on the host. Strides count elements (not bytes)
-// and are 64-bit. Thread-safety: plain values.
+// AttentionArgs: the arguments of one launch of an attention kernel. All pointers are device
+// pointers unless said otherwise; pagejit reads none of them on the host. Strides count elements
+// (not bytes) and are 64-bit. Thread-safety: plain values.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ struct KvStrides {
   int64_t head = 0;
 };
 
-struct DecodeArgs {
-  // [num_seqs, num_kv_heads * group_size, head_size], innermost stride 1. 16-byte aligned, strides
-  // multiples of 8.
+struct AttentionArgs {
+  // [num_query_tokens, num_kv_heads * group_size, head_size], innermost stride 1. 16-byte aligned,
+  // strides multiples of 8. Where the spec's queries are one, token i is sequence i's.
   const void* q = nullptr;
-  int64_t q_stride_seq = 0;
+  int64_t q_stride_token = 0;
   int64_t q_stride_head = 0;
 
   // Caches as described by KvStrides. 16-byte aligned. K and V may lie in one allocation,
@@ -44,18 +44,40 @@ struct DecodeArgs {
   int64_t block_table_stride = 0;
   int32_t max_blocks_per_seq = 0;
 
-  // int32 [num_seqs]: tokens in the cache per sequence, the new token included. 0: out = 0, lse =
-  // -inf.
+  // int32 [num_seqs]: tokens in the cache per sequence, the query tokens included. A query token
+  // that sees no key has out = 0, lse = -inf.
   const int32_t* seq_lens = nullptr;
+
+  // Where queries are few or many: int32 [num_seqs + 1], from 0 on, not decreasing: sequence i has
+  // the query tokens [query_start_loc[i], query_start_loc[i + 1]), none or any number, and
+  // query_start_loc[num_seqs] <= num_query_tokens; rows of q and out behind that are not touched.
+  // The last query token of a sequence stands at its last KV token. Else ignored.
+  const int32_t* query_start_loc = nullptr;
+  int32_t num_query_tokens = 0;
+  // Where causality is per sequence: uint8 [num_seqs], not 0 = causal.
+  const uint8_t* causal_flags = nullptr;
 
   // As q. 16-byte aligned, strides multiples of 8.
   void* out = nullptr;
-  int64_t out_stride_seq = 0;
+  int64_t out_stride_token = 0;
   int64_t out_stride_head = 0;
 
-  // Optional f32 [num_seqs, num_kv_heads * group_size], contiguous: natural log of the sum of
-  // exp(scale * q.k). Null: not written.
+  // Optional f32 [num_query_tokens, num_kv_heads * group_size], contiguous: natural log of the sum
+  // of exp(score) over the keys that are seen, where a score is what the softmax gets (scaled,
+  // capped, biased); a sink takes part in the sum. Null: not written.
   float* lse = nullptr;
+
+  // Where the spec has a window: a query token at position p sees the keys [p - window_left, p +
+  // window_right] and no others. Negative: no limit on that side.
+  int32_t window_left = -1;
+  int32_t window_right = -1;
+  // Where the spec has soft_cap: positive and finite.
+  float soft_cap = 0.0f;
+  // Where the spec has alibi: f32 [num_kv_heads * group_size]; slope * (key position - query
+  // position) is added to the score.
+  const float* alibi_slopes = nullptr;
+  // Where the spec has sinks: f32 [num_kv_heads * group_size], logits.
+  const float* sinks = nullptr;
 
   int32_t num_seqs = 0;
   int32_t num_kv_heads = 0;

@@ -21,16 +21,38 @@ PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
 PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);
 constexpr int data_type_bytes(DataType) { return 2; }
 
-// Paged decode attention: one query token per sequence.
+// How many query tokens the sequences of a launch have.
+enum class QueryLengths : uint8_t {
+  kOne = 0,  // one each: decode
+  kFew = 1,  // any numbers, 0 among them, mostly a few: speculative decode, decode in a mixed batch
+  kMany = 2,  // any numbers, mostly many: prefill, chunked prefill
+};
+
+// Which keys a query token sees where there may be several; the last query token of a sequence
+// stands at its last KV token.
+enum class Causality : uint8_t {
+  kNone = 0,         // all keys of the sequence
+  kCausal = 1,       // those up to its own position
+  kPerSequence = 2,  // one or the other, by a flag per sequence
+};
+
+// Paged attention.
 struct KernelSpec {
+  QueryLengths queries = QueryLengths::kOne;
   DataType q_dtype = DataType::kBFloat16;
   DataType kv_dtype = DataType::kBFloat16;   // must equal q_dtype in this version
   DataType out_dtype = DataType::kBFloat16;  // must equal q_dtype in this version
   int head_size = 128;  // elements per head of q, K, V and out: a multiple of 8 in [16, 256]
   int block_size = 16;  // tokens per KV block: [1, 65536]
   int group_size = 1;   // query heads per KV head: [1, 128]
-  bool debug = false;   // check every block id, length and the workspace on the device, report the
-                        // first bad one
+  // Must be kNone where queries is kOne: a single query token sees all keys.
+  Causality causality = Causality::kNone;
+  bool window = false;    // a sliding window: AttentionArgs::window_left and window_right hold
+  bool soft_cap = false;  // scores become soft_cap * tanh(scores / soft_cap)
+  bool alibi = false;     // a bias that is linear in the distance, by AttentionArgs::alibi_slopes
+  bool sinks = false;     // one more logit per head without a value, AttentionArgs::sinks
+  bool debug = false;  // check every block id, length and the workspace on the device, report the
+                       // first bad one
 
   bool operator==(const KernelSpec&) const = default;
 };
@@ -43,8 +65,9 @@ PAGEJIT_EXPORT Status validate(const KernelSpec& spec);
 PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
-// block_size=16 group_size=4". " debug=1" is appended when set. Equal specs give equal text;
-// different specs differ.
+// block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
+// "causal=sequence") and the switches window, soft_cap, alibi, sinks and debug ("window=1") follow
+// where they are set. Equal specs give equal text; different specs differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The inverse; fields may come in any order, absent ones keep their defaults, unknown or repeated

@@ -122,7 +122,12 @@ PAGEJIT_UNCHECKED inline T shuffle(T v, int src_lane, Loc loc = Loc::current()) 
     return __builtin_bit_cast(T, api->shuffle(__builtin_bit_cast(uint64_t, v), src_lane, loc));
   }
 }
-PAGEJIT_UNCHECKED inline bool any(bool p, Loc loc = Loc::current()) { return api->any(p, loc); }
+PAGEJIT_UNCHECKED inline bool any(bool p, Loc loc = Loc::current()) {
+  return api->count_lanes(p, loc) != 0;
+}
+PAGEJIT_UNCHECKED inline int count_lanes(bool p, Loc loc = Loc::current()) {
+  return api->count_lanes(p, loc);
+}
 PAGEJIT_UNCHECKED inline void sync_warp(Loc loc = Loc::current()) { api->sync_warp(loc); }
 PAGEJIT_UNCHECKED inline void sync_cta(Loc loc = Loc::current()) { api->sync_cta(loc); }
 PAGEJIT_UNCHECKED inline void sync_named(int barrier, int num_threads, Loc loc = Loc::current()) {

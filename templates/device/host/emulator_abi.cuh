@@ -47,7 +47,7 @@ struct Api {
                        Loc loc);
   unsigned (*shuffle_xor)(unsigned value, int lane_mask, Loc loc);
   unsigned long long (*shuffle)(unsigned long long value, int src_lane, Loc loc);
-  bool (*any)(bool p, Loc loc);
+  int (*count_lanes)(bool p, Loc loc);
   void (*sync_warp)(Loc loc);
 
   void (*sync_cta)(Loc loc);

@@ -13,6 +13,23 @@ PAGEJIT_DEVICE unsigned char* dynamic_shared() {
 template <int kBytes>
 struct RawWord;
 template <>
+struct RawWord<1> {
+  uint8_t v;
+  PAGEJIT_DEVICE void load(const void* p) {
+    uint32_t wide;
+    asm volatile("ld.global.u8 %0, [%1];" : "=r"(wide) : "l"(p) : "memory");
+    v = static_cast<uint8_t>(wide);
+  }
+  PAGEJIT_DEVICE void load_nc(const void* p) {
+    uint32_t wide;
+    asm("ld.global.nc.u8 %0, [%1];" : "=r"(wide) : "l"(p));
+    v = static_cast<uint8_t>(wide);
+  }
+  PAGEJIT_DEVICE void store(void* p) const {
+    asm volatile("st.global.u8 [%0], %1;" ::"l"(p), "r"(static_cast<uint32_t>(v)) : "memory");
+  }
+};
+template <>
 struct RawWord<4> {
   uint32_t v;
   PAGEJIT_DEVICE void load(const void* p) {
@@ -59,7 +76,7 @@ struct RawWord<16> {
   }
 };
 
-// T is a trivial type of 4, 8 or 16 bytes, p is aligned to its size.
+// T is a trivial type of 1, 4, 8 or 16 bytes, p is aligned to its size.
 template <class T>
 PAGEJIT_DEVICE T load_global(const T* p) {
   RawWord<sizeof(T)> word;

@@ -52,4 +52,14 @@ PAGEJIT_DEVICE bool any(bool p) {
   return y != 0;
 }
 
+PAGEJIT_DEVICE int count_lanes(bool p) {
+  int y;
+  asm volatile(
+      "{ .reg .pred in; .reg .b32 lanes; setp.ne.u32 in, %1, 0; "
+      "vote.sync.ballot.b32 lanes, in, 0xffffffff; popc.b32 %0, lanes; }"
+      : "=r"(y)
+      : "r"(static_cast<uint32_t>(p)));
+  return y;
+}
+
 }  // namespace dev

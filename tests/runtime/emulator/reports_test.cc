@@ -128,7 +128,7 @@ TEST_F(ReportsTest, DivergenceNamesLanesFunctionsAndLines) {
   EXPECT_EQ(run("divergence"), CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_THAT(report(),
               AllOf(StartsWith("divergence, CTA (0,0,0), thread 16:"), HasSubstr("warp 0 diverged"),
-                    HasSubstr("lane 16 is in any at kernel.cu:8"),
+                    HasSubstr("lane 16 is in vote at kernel.cu:8"),
                     HasSubstr("lanes [0-15] wait in ldmatrix_x4 at kernel.cu:6")));
 }
 

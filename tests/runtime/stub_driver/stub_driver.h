@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "templates/shared/decode_params.h"
+#include "templates/shared/attention_params.h"
 
 namespace pagejit_stub {
 
@@ -24,7 +24,7 @@ struct Device {
 struct LaunchRecord {
   CUlaunchConfig config{};
   void* kernel = nullptr;
-  pagejit_shared::DecodeParams params{};
+  pagejit_shared::AttentionParams params{};
 };
 
 // What tests set and ask.

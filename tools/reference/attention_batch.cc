@@ -1,4 +1,4 @@
-#include "tools/reference/decode_batch.h"
+#include "tools/reference/attention_batch.h"
 
 #include <algorithm>
 #include <bit>
@@ -34,24 +34,39 @@ class BatchBuilder {
                        ? options.scale
                        : 1.0f / std::sqrt(static_cast<float>(options.spec.head_size));
     batch_.seq_lens.assign(options.seq_lens.begin(), options.seq_lens.end());
+    batch_.query_start_loc.push_back(0);
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+      const auto index = static_cast<size_t>(seq);
+      batch_.num_queries += options.query_lens.empty() ? 1 : options.query_lens[index];
+      batch_.query_start_loc.push_back(batch_.num_queries);
+      batch_.causal_flags.push_back(static_cast<uint8_t>(seq % 2 == 0));
+    }
+    batch_.num_query_rows = batch_.num_queries + options.unused_queries;
+    batch_.soft_cap = options.soft_cap != 0 ? options.soft_cap : 1.5f;
+    // Slopes as ALiBi's, of either sign; sinks around the usual scores.
+    SplitMix64 rng(options.seed + 1);
+    for (int head = 0; head < batch_.num_heads; ++head) {
+      batch_.alibi_slopes.push_back(rng.uniform() / 4);
+      batch_.sinks.push_back(2 * rng.normal());
+    }
   }
 
   void make_queries() {
     const int64_t head_gap = batch_.options.padded_rows ? 8 : 0;
-    const int64_t seq_gap = batch_.options.padded_rows ? 24 : 0;
+    const int64_t token_gap = batch_.options.padded_rows ? 24 : 0;
     batch_.q_stride_head = spec().head_size + head_gap;
-    batch_.q_stride_seq = batch_.num_heads * batch_.q_stride_head + seq_gap;
+    batch_.q_stride_token = batch_.num_heads * batch_.q_stride_head + token_gap;
     // Other gaps for out, so that the two cannot be taken for each other.
     batch_.out_stride_head = spec().head_size + 2 * head_gap;
-    batch_.out_stride_seq = batch_.num_heads * batch_.out_stride_head + 2 * seq_gap;
-    batch_.q.assign(buffer_size(batch_.q_stride_seq), DecodeBatch::kUnused);
-    batch_.out.assign(buffer_size(batch_.out_stride_seq), DecodeBatch::kOutSentinel);
-    batch_.lse.assign(static_cast<size_t>(int64_t{batch_.num_seqs} * batch_.num_heads +
-                                          2 * DecodeBatch::kLseGuard),
-                      std::bit_cast<float>(DecodeBatch::kLseSentinel));
-    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+    batch_.out_stride_token = batch_.num_heads * batch_.out_stride_head + 2 * token_gap;
+    batch_.q.assign(buffer_size(batch_.q_stride_token), AttentionBatch::kUnused);
+    batch_.out.assign(buffer_size(batch_.out_stride_token), AttentionBatch::kOutSentinel);
+    batch_.lse.assign(static_cast<size_t>(int64_t{batch_.num_query_rows} * batch_.num_heads +
+                                          2 * AttentionBatch::kLseGuard),
+                      std::bit_cast<float>(AttentionBatch::kLseSentinel));
+    for (int query = 0; query < batch_.num_queries; ++query) {
       for (int head = 0; head < batch_.num_heads; ++head) {
-        uint16_t* row = batch_.q.data() + batch_.q_index(seq, head);
+        uint16_t* row = batch_.q.data() + batch_.q_index(query, head);
         for (int i = 0; i < spec().head_size; ++i) {
           const float value = is_extreme_element(i) ? kExtremeQuery : small_value();
           row[i] = encode_half(spec().q_dtype, value);
@@ -103,7 +118,7 @@ class BatchBuilder {
     lay_out_caches();
     for (KvAllocation& allocation : batch_.allocations) {
       allocation.data.assign(static_cast<size_t>(batch_.num_blocks * allocation.block_extent),
-                             DecodeBatch::kUnused);
+                             AttentionBatch::kUnused);
       allocation.device_block_stride =
           std::max(allocation.block_extent, batch_.options.device_block_stride);
     }
@@ -113,7 +128,7 @@ class BatchBuilder {
     for (int seq = 0; seq < batch_.num_seqs; ++seq) make_tokens(seq);
   }
 
-  DecodeBatch take() { return std::move(batch_); }
+  AttentionBatch take() { return std::move(batch_); }
 
  private:
   // The sequence whose first blocks a sequence uses.
@@ -125,8 +140,9 @@ class BatchBuilder {
   const KernelSpec& spec() const { return batch_.options.spec; }
   int seq_len(int seq) const { return batch_.seq_lens[static_cast<size_t>(seq)]; }
   int64_t num_blocks_of(int seq) const { return ceil_div(seq_len(seq), spec().block_size); }
-  size_t buffer_size(int64_t stride_seq) const {
-    return static_cast<size_t>(batch_.num_seqs * stride_seq + 2 * DecodeBatch::kGuardElements);
+  size_t buffer_size(int64_t stride_token) const {
+    return static_cast<size_t>(batch_.num_query_rows * stride_token +
+                               2 * AttentionBatch::kGuardElements);
   }
 
   bool is_extreme_element(int i) const {
@@ -254,7 +270,7 @@ class BatchBuilder {
     for (int i = 0; i < spec().head_size; ++i) to[i] = encode_half(spec().kv_dtype, row[i]);
   }
 
-  DecodeBatch batch_;
+  AttentionBatch batch_;
   SplitMix64 rng_;
   std::vector<Donor> donors_;
   float extreme_key_ = 0;
@@ -297,17 +313,42 @@ std::string_view logit_regime_name(LogitRegime regime) {
   return "unknown";
 }
 
-int64_t DecodeBatch::valid_kv_bytes() const {
+int64_t AttentionBatch::valid_kv_bytes() const {
   int64_t tokens = 0;
   for (int32_t length : seq_lens) tokens += length;
   return tokens * options.num_kv_heads * options.spec.head_size * 2 *
          data_type_bytes(options.spec.kv_dtype);
 }
 
-DecodeArgs DecodeBatch::host_args() const {
-  DecodeArgs args;
+int AttentionBatch::seq_of(int query) const {
+  const auto next = std::upper_bound(query_start_loc.begin(), query_start_loc.end(), query);
+  return static_cast<int>(next - query_start_loc.begin()) - 1;
+}
+
+AttentionBatch::Sight AttentionBatch::sight_of(int query) const {
+  const int seq = seq_of(query);
+  const KernelSpec& spec = options.spec;
+  const int64_t seq_len = seq_lens[static_cast<size_t>(seq)];
+  const int64_t query_end = query_start_loc[static_cast<size_t>(seq) + 1];
+  Sight sight{0, seq_len, seq_len - (query_end - query)};
+  const bool is_causal =
+      spec.causality == Causality::kCausal ||
+      (spec.causality == Causality::kPerSequence && causal_flags[static_cast<size_t>(seq)] != 0);
+  if (is_causal) sight.end = std::min(sight.end, sight.position + 1);
+  if (spec.window && options.window_left >= 0) {
+    sight.begin = std::max(sight.begin, sight.position - options.window_left);
+  }
+  if (spec.window && options.window_right >= 0) {
+    sight.end = std::min(sight.end, sight.position + options.window_right + 1);
+  }
+  sight.end = std::max(sight.end, sight.begin);
+  return sight;
+}
+
+AttentionArgs AttentionBatch::host_args() const {
+  AttentionArgs args;
   args.q = q.data() + kGuardElements;
-  args.q_stride_seq = q_stride_seq;
+  args.q_stride_token = q_stride_token;
   args.q_stride_head = q_stride_head;
   args.k_cache = allocations[static_cast<size_t>(k_place.allocation)].data.data() + k_place.offset;
   args.v_cache = allocations[static_cast<size_t>(v_place.allocation)].data.data() + v_place.offset;
@@ -318,7 +359,15 @@ DecodeArgs DecodeBatch::host_args() const {
   args.block_table_stride = block_table_stride;
   args.max_blocks_per_seq = max_blocks_per_seq;
   args.seq_lens = seq_lens.data();
-  args.out_stride_seq = out_stride_seq;
+  args.query_start_loc = query_start_loc.data();
+  args.num_query_tokens = num_query_rows;
+  args.causal_flags = causal_flags.data();
+  args.window_left = options.window_left;
+  args.window_right = options.window_right;
+  args.soft_cap = soft_cap;
+  args.alibi_slopes = alibi_slopes.data();
+  args.sinks = sinks.data();
+  args.out_stride_token = out_stride_token;
   args.out_stride_head = out_stride_head;
   args.num_seqs = num_seqs;
   args.num_kv_heads = options.num_kv_heads;
@@ -326,7 +375,7 @@ DecodeArgs DecodeBatch::host_args() const {
   return args;
 }
 
-Result<DecodeBatch> make_decode_batch(const BatchOptions& options) {
+Result<AttentionBatch> make_attention_batch(const BatchOptions& options) {
   if (Status status = validate(options.spec); !status) return status;
   if (options.num_kv_heads < 1 || options.seq_lens.empty()) {
     return Status(StatusCode::kInvalidArgument,
@@ -341,6 +390,13 @@ Result<DecodeBatch> make_decode_batch(const BatchOptions& options) {
                         ": must be at least 0 and at most max_blocks_per_seq * block_size");
     }
   }
+  const bool has_lengths = !options.query_lens.empty();
+  if (has_lengths && (options.spec.queries == QueryLengths::kOne ||
+                      options.query_lens.size() != options.seq_lens.size())) {
+    return Status(StatusCode::kInvalidArgument,
+                  "query_lens must have one number for each sequence, and none where queries is "
+                  "one");
+  }
   BatchBuilder builder(options);
   builder.make_queries();
   builder.make_block_table();
@@ -348,12 +404,12 @@ Result<DecodeBatch> make_decode_batch(const BatchOptions& options) {
   return builder.take();
 }
 
-Result<DecodeBatch> shorten(const DecodeBatch& batch, const std::vector<int>& seq_lens) {
+Result<AttentionBatch> shorten(const AttentionBatch& batch, const std::vector<int>& seq_lens) {
   if (seq_lens.size() != batch.seq_lens.size()) {
     return Status(StatusCode::kInvalidArgument, std::to_string(seq_lens.size()) + " lengths for " +
                                                     std::to_string(batch.num_seqs) + " sequences");
   }
-  DecodeBatch shorter = batch;
+  AttentionBatch shorter = batch;
   for (size_t seq = 0; seq < seq_lens.size(); ++seq) {
     const int64_t from_length = batch.seq_lens[seq];
     const int64_t to_length = seq_lens[seq];
@@ -377,27 +433,27 @@ Result<DecodeBatch> shorten(const DecodeBatch& batch, const std::vector<int>& se
   return shorter;
 }
 
-Status check_untouched(const DecodeBatch& batch, const std::vector<uint16_t>& out,
+Status check_untouched(const AttentionBatch& batch, const std::vector<uint16_t>& out,
                        const std::vector<float>& lse, bool with_lse) {
   std::vector<bool> is_result(out.size(), false);
-  for (int seq = 0; seq < batch.num_seqs; ++seq) {
+  for (int query = 0; query < batch.num_queries; ++query) {
     for (int head = 0; head < batch.num_heads; ++head) {
-      const int64_t row = batch.out_index(seq, head);
+      const int64_t row = batch.out_index(query, head);
       for (int i = 0; i < batch.options.spec.head_size; ++i) {
         is_result[static_cast<size_t>(row + i)] = true;
       }
     }
   }
   for (size_t i = 0; i < out.size(); ++i) {
-    if (!is_result[i] && out[i] != DecodeBatch::kOutSentinel) {
-      return untouched_error("out", static_cast<int64_t>(i) - DecodeBatch::kGuardElements);
+    if (!is_result[i] && out[i] != AttentionBatch::kOutSentinel) {
+      return untouched_error("out", static_cast<int64_t>(i) - AttentionBatch::kGuardElements);
     }
   }
-  const int64_t num_rows = int64_t{batch.num_seqs} * batch.num_heads;
+  const int64_t num_rows = int64_t{batch.num_queries} * batch.num_heads;
   for (size_t i = 0; i < lse.size(); ++i) {
-    const int64_t row = static_cast<int64_t>(i) - DecodeBatch::kLseGuard;
+    const int64_t row = static_cast<int64_t>(i) - AttentionBatch::kLseGuard;
     const bool result = with_lse && row >= 0 && row < num_rows;
-    if (!result && std::bit_cast<uint32_t>(lse[i]) != DecodeBatch::kLseSentinel) {
+    if (!result && std::bit_cast<uint32_t>(lse[i]) != AttentionBatch::kLseSentinel) {
       return untouched_error("lse", row);
     }
   }

@@ -1,6 +1,6 @@
 // The batch builder: poison where nothing may be read, sentinels where nothing may be written,
 // scores in their regime.
-#include "tools/reference/decode_batch.h"
+#include "tools/reference/attention_batch.h"
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ BatchOptions small_options() {
   return options;
 }
 
-DecodeBatch make(const BatchOptions& options) {
-  Result<DecodeBatch> batch = make_decode_batch(options);
+AttentionBatch make(const BatchOptions& options) {
+  Result<AttentionBatch> batch = make_attention_batch(options);
   EXPECT_TRUE(batch.is_ok()) << batch.status().to_string();
   return std::move(batch).value();
 }
@@ -32,11 +32,11 @@ DecodeBatch make(const BatchOptions& options) {
 constexpr CacheLayout kLayouts[] = {CacheLayout::kNhd, CacheLayout::kHnd, CacheLayout::kInterleaved,
                                     CacheLayout::kLayered, CacheLayout::kPadded};
 
-TEST(DecodeBatchTest, EverySlotWithoutATokenIsNan) {
+TEST(AttentionBatchTest, EverySlotWithoutATokenIsNan) {
   for (CacheLayout layout : kLayouts) {
     BatchOptions options = small_options();
     options.layout = layout;
-    const DecodeBatch batch = make(options);
+    const AttentionBatch batch = make(options);
     int64_t num_values = 0;
     int64_t num_nan = 0;
     for (const KvAllocation& allocation : batch.allocations) {
@@ -51,7 +51,7 @@ TEST(DecodeBatchTest, EverySlotWithoutATokenIsNan) {
   }
 }
 
-TEST(DecodeBatchTest, LayoutsHaveTheStridesOfTheirNames) {
+TEST(AttentionBatchTest, LayoutsHaveTheStridesOfTheirNames) {
   BatchOptions options = small_options();
   options.layout = CacheLayout::kNhd;
   EXPECT_EQ(make(options).k_place.strides.token, 2 * 16);
@@ -64,7 +64,7 @@ TEST(DecodeBatchTest, LayoutsHaveTheStridesOfTheirNames) {
   options.layout = CacheLayout::kLayered;
   EXPECT_EQ(make(options).k_place.strides.block, 3 * 2 * 4 * 2 * 16);
   options.layout = CacheLayout::kPadded;
-  const DecodeBatch padded = make(options);
+  const AttentionBatch padded = make(options);
   for (const KvPlace* place : {&padded.k_place, &padded.v_place}) {
     EXPECT_EQ(place->strides.head % 8, 0);
     EXPECT_EQ(place->strides.token % 8, 0);
@@ -76,8 +76,8 @@ TEST(DecodeBatchTest, LayoutsHaveTheStridesOfTheirNames) {
   EXPECT_NE(padded.k_place.strides.head, padded.v_place.strides.head);
 }
 
-TEST(DecodeBatchTest, UsedBlocksAreDistinctAndUnusedEntriesAbsurd) {
-  const DecodeBatch batch = make(small_options());
+TEST(AttentionBatchTest, UsedBlocksAreDistinctAndUnusedEntriesAbsurd) {
+  const AttentionBatch batch = make(small_options());
   std::set<int32_t> used;
   for (int seq = 0; seq < batch.num_seqs; ++seq) {
     const int num_blocks = (batch.seq_lens[seq] + 3) / 4;
@@ -96,10 +96,10 @@ TEST(DecodeBatchTest, UsedBlocksAreDistinctAndUnusedEntriesAbsurd) {
   EXPECT_LT(static_cast<int64_t>(used.size()), batch.num_blocks);
 }
 
-TEST(DecodeBatchTest, SharedPrefixSharesWholeBlocksOnly) {
+TEST(AttentionBatchTest, SharedPrefixSharesWholeBlocksOnly) {
   BatchOptions options = small_options();
   options.share_prefix = true;
-  const DecodeBatch batch = make(options);
+  const AttentionBatch batch = make(options);
   const auto entry = [&](int seq, int i) {
     return batch.block_table[seq * batch.block_table_stride + i];
   };
@@ -109,20 +109,20 @@ TEST(DecodeBatchTest, SharedPrefixSharesWholeBlocksOnly) {
   EXPECT_EQ(batch.dense_k[3][0], batch.dense_k[0][0]);
 }
 
-TEST(DecodeBatchTest, TheSeedDecidesEverything) {
+TEST(AttentionBatchTest, TheSeedDecidesEverything) {
   BatchOptions options = small_options();
-  const DecodeBatch first = make(options);
-  const DecodeBatch again = make(options);
+  const AttentionBatch first = make(options);
+  const AttentionBatch again = make(options);
   EXPECT_EQ(first.q, again.q);
   EXPECT_EQ(first.block_table, again.block_table);
   EXPECT_EQ(first.allocations[0].data, again.allocations[0].data);
   options.seed = 2;
-  const DecodeBatch other = make(options);
+  const AttentionBatch other = make(options);
   EXPECT_NE(first.q, other.q);
   EXPECT_NE(first.block_table, other.block_table);
 }
 
-TEST(DecodeBatchTest, ScoresLieInTheirRegimeAndAreExactInFloat32) {
+TEST(AttentionBatchTest, ScoresLieInTheirRegimeAndAreExactInFloat32) {
   for (DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     for (int head_size : {16, 72, 128, 256}) {
       for (LogitRegime regime : {LogitRegime::kHigh, LogitRegime::kLow, LogitRegime::kMixed}) {
@@ -131,7 +131,7 @@ TEST(DecodeBatchTest, ScoresLieInTheirRegimeAndAreExactInFloat32) {
         options.spec.head_size = head_size;
         options.seq_lens = {40};
         options.logits = regime;
-        const DecodeBatch batch = make(options);
+        const AttentionBatch batch = make(options);
         const uint16_t* q = batch.q.data() + batch.q_index(0, 0);
         int num_high = 0;
         double least = std::numeric_limits<double>::infinity();
@@ -172,10 +172,10 @@ TEST(DecodeBatchTest, ScoresLieInTheirRegimeAndAreExactInFloat32) {
   }
 }
 
-TEST(DecodeBatchTest, NormalScoresHaveVarianceOne) {
+TEST(AttentionBatchTest, NormalScoresHaveVarianceOne) {
   BatchOptions options;
   options.seq_lens = {2000};
-  const DecodeBatch batch = make(options);
+  const AttentionBatch batch = make(options);
   double sum_of_squares = 0;
   for (int token = 0; token < 2000; ++token) {
     double dot = 0;
@@ -190,17 +190,17 @@ TEST(DecodeBatchTest, NormalScoresHaveVarianceOne) {
   EXPECT_NEAR(sum_of_squares / 2000, 1, 0.5);
 }
 
-TEST(DecodeBatchTest, AWriteOutsideOfTheResultIsFound) {
+TEST(AttentionBatchTest, AWriteOutsideOfTheResultIsFound) {
   for (bool padded_rows : {false, true}) {
     BatchOptions options = small_options();
     options.padded_rows = padded_rows;
-    const DecodeBatch batch = make(options);
+    const AttentionBatch batch = make(options);
     std::vector<uint16_t> out = batch.out;
     std::vector<float> lse = batch.lse;
     for (int seq = 0; seq < batch.num_seqs; ++seq) {
       for (int head = 0; head < batch.num_heads; ++head) {
         for (int i = 0; i < 16; ++i) out[batch.out_index(seq, head) + i] = 0;
-        lse[DecodeBatch::kLseGuard + seq * batch.num_heads + head] = 0;
+        lse[AttentionBatch::kLseGuard + seq * batch.num_heads + head] = 0;
       }
     }
     EXPECT_TRUE(check_untouched(batch, out, lse, true).is_ok());
@@ -218,7 +218,7 @@ TEST(DecodeBatchTest, AWriteOutsideOfTheResultIsFound) {
       EXPECT_FALSE(check_untouched(batch, bad, lse, true).is_ok());
     }
     for (size_t index :
-         {size_t{0}, static_cast<size_t>(DecodeBatch::kLseGuard) - 1, lse.size() - 1}) {
+         {size_t{0}, static_cast<size_t>(AttentionBatch::kLseGuard) - 1, lse.size() - 1}) {
       std::vector<float> bad = lse;
       bad[index] = 0;
       EXPECT_FALSE(check_untouched(batch, out, bad, true).is_ok()) << index;
@@ -226,9 +226,9 @@ TEST(DecodeBatchTest, AWriteOutsideOfTheResultIsFound) {
   }
 }
 
-TEST(DecodeBatchTest, ShortenedSequencesKeepTheirFirstTokens) {
-  const DecodeBatch batch = make(small_options());
-  const Result<DecodeBatch> shorter = shorten(batch, {5, 0, 4, 0});
+TEST(AttentionBatchTest, ShortenedSequencesKeepTheirFirstTokens) {
+  const AttentionBatch batch = make(small_options());
+  const Result<AttentionBatch> shorter = shorten(batch, {5, 0, 4, 0});
   ASSERT_TRUE(shorter.is_ok());
   const size_t num_rows = static_cast<size_t>(batch.num_seqs) * batch.num_heads;
   std::vector<double> out(num_rows * 16);
@@ -253,15 +253,15 @@ TEST(DecodeBatchTest, ShortenedSequencesKeepTheirFirstTokens) {
   EXPECT_EQ(shorten(batch, {1}).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST(DecodeBatchTest, RefusesWhatCannotBe) {
+TEST(AttentionBatchTest, RefusesWhatCannotBe) {
   BatchOptions options = small_options();
   options.seq_lens = {-1};
-  EXPECT_EQ(make_decode_batch(options).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(make_attention_batch(options).status().code(), StatusCode::kInvalidArgument);
   options.seq_lens = {9};
   options.max_blocks_per_seq = 2;
-  EXPECT_EQ(make_decode_batch(options).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(make_attention_batch(options).status().code(), StatusCode::kInvalidArgument);
   options.seq_lens = {};
-  EXPECT_EQ(make_decode_batch(options).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(make_attention_batch(options).status().code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

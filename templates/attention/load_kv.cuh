@@ -10,19 +10,19 @@ struct KvRowOffsets {
   int64_t v;
 };
 
-template <DecodeConfig C>
+template <AttentionConfig C>
 class KvStream {
  public:
-  using Traits = DecodeTraits<C>;
+  using Traits = AttentionTraits<C>;
   static constexpr int kStages = C.num_stages;
 
-  PAGEJIT_DEVICE KvStream(const DecodeParams& params, const DecodeWork& work,
-                          KvStage<C> (&ring)[C.num_stages], int token_group, int head_warp)
+  PAGEJIT_DEVICE KvStream(const AttentionParams& params, const AttentionWork& work,
+                          KvStage<C> (&ring)[C.num_stages], int token_group, int row_warp)
       : params_(params),
         work_(work),
         ring_(ring),
         token_group_(token_group),
-        head_warp_(head_warp) {
+        row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const uint16_t*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const uint16_t*>(params.v_cache) + kv_head_idx * params.v_stride_head;
@@ -33,6 +33,10 @@ class KvStream {
   }
 
   PAGEJIT_DEVICE int num_tiles() const { return num_tiles_; }
+  // The first token of this group in a tile.
+  PAGEJIT_DEVICE int first_token(int tile_idx) const {
+    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * C.group_tokens;
+  }
   // Tokens of this group in a tile; beyond group_tokens where the split goes on, 0 or less where it
   // has ended.
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
@@ -53,7 +57,7 @@ class KvStream {
       constexpr int kRows = kStages * 2 * C.group_tokens;
       uint16_t* rows =
           reinterpret_cast<uint16_t*>(&ring_);  // K and V rows of all stages follow each other
-      for (int row = head_warp_ * 32 + dev::lane_idx(); row < kRows; row += C.head_warps * 32) {
+      for (int row = row_warp_ * 32 + dev::lane_idx(); row < kRows; row += C.row_warps * 32) {
         // 8 elements: head_size is a multiple of 8, the padded one of 16.
         *reinterpret_cast<Chunk*>(rows + row * Traits::kPitch + C.head_size) = Chunk{};
       }
@@ -99,19 +103,15 @@ class KvStream {
     uint32_t word[4];
   };
 
-  PAGEJIT_DEVICE int first_token(int tile_idx) const {
-    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * C.group_tokens;
-  }
-
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies whole
   // rows, kRowsPerPass at a time, so that each lane keeps one column.
   PAGEJIT_DEVICE void copy_rows(uint16_t (&rows)[C.group_tokens][Traits::kPitch],
                                 const uint16_t* cache, int64_t offset_of_lane,
                                 int num_valid) const {
-    constexpr int kRowsAtOnce = Traits::kRowsPerPass * C.head_warps;
+    constexpr int kRowsAtOnce = Traits::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
-    const int first_row = head_warp_ * Traits::kRowsPerPass + lane / Traits::kRowChunks;
+    const int first_row = row_warp_ * Traits::kRowsPerPass + lane / Traits::kRowChunks;
     const int column = lane % Traits::kRowChunks * 8;
     const bool has_column =
         32 % Traits::kRowChunks == 0 || lane < Traits::kRowsPerPass * Traits::kRowChunks;
@@ -126,14 +126,14 @@ class KvStream {
     }
   }
 
-  const DecodeParams& params_;
-  const DecodeWork& work_;
+  const AttentionParams& params_;
+  const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const uint16_t* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const uint16_t* v_;
   const int* block_ids_;  // [max_blocks_per_seq] of this sequence
   int token_group_;
-  int head_warp_;
+  int row_warp_;
   int num_tiles_;
   int read_stage_ = 0;
   int write_stage_ = 0;

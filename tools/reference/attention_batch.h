@@ -1,7 +1,7 @@
-// DecodeBatch: the inputs of one decode launch, made at random on the host so that mistakes show:
-// every element that a kernel must not use is NaN (tails of blocks, blocks and heads of others,
-// gaps between strides), every unused entry of the block table is absurd, and the output lies
-// between guards. Not the launch itself: see tools/check/check.h. Thread-safety: plain values.
+// AttentionBatch: the inputs of one launch, made at random on the host so that mistakes
+// show: every element that a kernel must not use is NaN (tails of blocks, blocks and heads of
+// others, gaps between strides), every unused entry of the block table is absurd, and the output
+// lies between guards. Not the launch itself: see tools/check/check.h. Thread-safety: plain values.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,13 @@ struct BatchOptions {
   KernelSpec spec;
   int num_kv_heads = 1;
   std::vector<int> seq_lens;  // tokens
+  // Query tokens per sequence where the spec's queries are few or many; empty: one each.
+  std::vector<int> query_lens;
+  // Rows of q and out behind the last sequence's, as padded graphs have them: not to be touched.
+  int unused_queries = 0;
+  int window_left = -1;  // where the spec has a window
+  int window_right = -1;
+  float soft_cap = 0;  // where the spec has one; 0: 1.5, which bends scores of variance 1
   uint64_t seed = 1;
   CacheLayout layout = CacheLayout::kNhd;
   LogitRegime logits = LogitRegime::kNormal;
@@ -68,7 +75,7 @@ struct KvPlace {
   KvStrides strides;  // on the host; on the device strides.block is device_block_stride
 };
 
-struct DecodeBatch {
+struct AttentionBatch {
   static constexpr uint16_t kUnused = 0xffff;       // a NaN in f16 and in bf16
   static constexpr uint16_t kOutSentinel = 0xffa5;  // another: what out holds before the launch
   static constexpr uint32_t kLseSentinel =
@@ -80,16 +87,24 @@ struct DecodeBatch {
   BatchOptions options;
   int num_seqs = 0;
   int num_heads = 0;
+  int num_queries = 0;     // query tokens of all sequences
+  int num_query_rows = 0;  // and those of no sequence behind them
   float scale = 0;
+  std::vector<int32_t> query_start_loc;  // [num_seqs + 1]
+  std::vector<uint8_t> causal_flags;     // [num_seqs]: 1, 0, 1, ...
+  std::vector<float> alibi_slopes;       // [num_heads]
+  std::vector<float> sinks;              // [num_heads]
+  float soft_cap = 0;
 
-  // q and out: kGuardElements, then [num_seqs, num_heads, head_size] with strides, then a guard.
+  // q and out: kGuardElements, then [num_query_rows, num_heads, head_size] with strides, then a
+  // guard.
   std::vector<uint16_t> q;
   std::vector<uint16_t> out;
-  int64_t q_stride_seq = 0;
+  int64_t q_stride_token = 0;
   int64_t q_stride_head = 0;
-  int64_t out_stride_seq = 0;
+  int64_t out_stride_token = 0;
   int64_t out_stride_head = 0;
-  std::vector<float> lse;  // guard, [num_seqs, num_heads], guard
+  std::vector<float> lse;  // guard, [num_query_rows, num_heads], guard
 
   std::vector<KvAllocation> allocations;  // one or two
   KvPlace k_place;
@@ -106,31 +121,41 @@ struct DecodeBatch {
   std::vector<std::vector<float>> dense_k;
   std::vector<std::vector<float>> dense_v;
 
-  int64_t out_index(int seq, int head) const {
-    return kGuardElements + seq * out_stride_seq + head * out_stride_head;
+  // Of a query token, counted over all sequences; of sequence i where each has one.
+  int64_t out_index(int query, int head) const {
+    return kGuardElements + query * out_stride_token + head * out_stride_head;
   }
-  int64_t q_index(int seq, int head) const {
-    return kGuardElements + seq * q_stride_seq + head * q_stride_head;
+  int64_t q_index(int query, int head) const {
+    return kGuardElements + query * q_stride_token + head * q_stride_head;
   }
+  // The sequence of a query token.
+  int seq_of(int query) const;
+  // The KV tokens of its sequence that a query token sees, [begin, end), and its own position.
+  struct Sight {
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t position = 0;
+  };
+  Sight sight_of(int query) const;
   // Bytes of K and V of all tokens of all sequences: what one launch must read.
   int64_t valid_kv_bytes() const;
 
   // The arguments with host pointers into this batch, for paged_attention. Valid while the batch
   // lives unmoved.
-  DecodeArgs host_args() const;
+  AttentionArgs host_args() const;
 };
 
 // kInvalidArgument for an invalid spec, a negative length, or more blocks than a table row holds.
-Result<DecodeBatch> make_decode_batch(const BatchOptions& options);
+Result<AttentionBatch> make_attention_batch(const BatchOptions& options);
 
 // The same batch with shorter sequences: their first seq_lens[i] tokens. The caches stay as they
 // are, so what was a token beyond the new length is not NaN. kInvalidArgument where a length is
 // negative or longer than before.
-Result<DecodeBatch> shorten(const DecodeBatch& batch, const std::vector<int>& seq_lens);
+Result<AttentionBatch> shorten(const AttentionBatch& batch, const std::vector<int>& seq_lens);
 
-// Whether everything around the results still is what make_decode_batch() put there. `out` and
+// Whether everything around the results still is what make_attention_batch() put there. `out` and
 // `lse` are the buffers after the launch. Where lse was not wanted it must be untouched as a whole.
-Status check_untouched(const DecodeBatch& batch, const std::vector<uint16_t>& out,
+Status check_untouched(const AttentionBatch& batch, const std::vector<uint16_t>& out,
                        const std::vector<float>& lse, bool with_lse);
 
 }  // namespace pagejit

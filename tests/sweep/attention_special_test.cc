@@ -17,10 +17,10 @@ namespace {
 constexpr DataType kF16 = DataType::kFloat16;
 constexpr DataType kBF16 = DataType::kBFloat16;
 
-class DecodeSpecialTest : public DeviceTest {
+class AttentionSpecialTest : public DeviceTest {
  protected:
   // Enough for any launch of `args` with its num_splits.
-  Workspace make_workspace(const Kernel& kernel, const DecodeArgs& args) {
+  Workspace make_workspace(const Kernel& kernel, const AttentionArgs& args) {
     const int64_t max_seq_len = int64_t{args.max_blocks_per_seq} * kernel.spec().block_size;
     Result<Workspace> workspace = Workspace::create(
         session(), kernel,
@@ -28,7 +28,7 @@ class DecodeSpecialTest : public DeviceTest {
     EXPECT_TRUE(workspace.is_ok()) << workspace.status().to_string();
     return workspace ? std::move(workspace).value() : Workspace();
   }
-  DeviceBatch upload(const DecodeBatch& batch) {
+  DeviceBatch upload(const AttentionBatch& batch) {
     Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
     EXPECT_TRUE(device_batch.is_ok()) << device_batch.status().to_string();
     return std::move(device_batch).value();
@@ -37,7 +37,7 @@ class DecodeSpecialTest : public DeviceTest {
 
 // A block begins at every 2^30th element and some more, so block 2 lies beyond 2^31 elements and
 // block 4 beyond 2^32.
-TEST_F(DecodeSpecialTest, CachesBeyond32BitOffsets) {
+TEST_F(AttentionSpecialTest, CachesBeyond32BitOffsets) {
   for (CacheLayout layout : {CacheLayout::kInterleaved, CacheLayout::kPadded}) {
     const KernelSpec spec = make_spec(kBF16, 64, 16, 4);
     const Kernel kernel = prepare(spec);
@@ -48,7 +48,7 @@ TEST_F(DecodeSpecialTest, CachesBeyond32BitOffsets) {
     options.seq_lens = {33, 40};
     options.layout = layout;
     options.device_block_stride = (int64_t{1} << 30) + 8;
-    const DecodeBatch batch = make_batch(options);
+    const AttentionBatch batch = make_batch(options);
     ASSERT_GE(batch.num_blocks, 9);
     const int32_t* table = batch.block_table.data();
     const int32_t last = *std::max_element(table, table + 3);
@@ -58,7 +58,7 @@ TEST_F(DecodeSpecialTest, CachesBeyond32BitOffsets) {
       GTEST_SKIP() << "not enough GPU memory: " << device_batch.status().message();
     }
     ASSERT_TRUE(device_batch.is_ok()) << device_batch.status().to_string();
-    DecodeArgs args = device_batch->args();
+    AttentionArgs args = device_batch->args();
     args.num_splits = 2;
     const Workspace workspace = make_workspace(kernel, args);
     workspace.put_into(args);
@@ -69,7 +69,7 @@ TEST_F(DecodeSpecialTest, CachesBeyond32BitOffsets) {
 }
 
 // One captured launch serves changing lengths, as an engine replays its decode step.
-TEST_F(DecodeSpecialTest, OneCapturedGraphServesChangingLengths) {
+TEST_F(AttentionSpecialTest, OneCapturedGraphServesChangingLengths) {
   const Driver& driver = session().driver();
   for (int num_splits : {0, 1, 3}) {
     const KernelSpec spec = make_spec(kF16, 80, 16, 8);
@@ -79,9 +79,9 @@ TEST_F(DecodeSpecialTest, OneCapturedGraphServesChangingLengths) {
     options.spec = spec;
     options.num_kv_heads = 2;
     options.seq_lens = {700, 300, 90};
-    const DecodeBatch batch = make_batch(options);
+    const AttentionBatch batch = make_batch(options);
     DeviceBatch device_batch = upload(batch);
-    DecodeArgs args = device_batch.args();
+    AttentionArgs args = device_batch.args();
     args.num_splits = num_splits;
     const Workspace workspace = make_workspace(kernel, args);
     workspace.put_into(args);
@@ -97,14 +97,14 @@ TEST_F(DecodeSpecialTest, OneCapturedGraphServesChangingLengths) {
     ASSERT_EQ(driver.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
 
     // Nothing may have run during the capture.
-    Result<DecodeResults> results = device_batch.download();
+    Result<AttentionResults> results = device_batch.download();
     ASSERT_TRUE(results.is_ok());
     EXPECT_EQ(results->out, batch.out);
 
     const std::vector<std::vector<int>> replays = {{700, 300, 90}, {1, 0, 90},     {0, 0, 0},
                                                    {699, 16, 17},  {256, 257, 31}, {700, 300, 90}};
     for (const std::vector<int>& lens : replays) {
-      const Result<DecodeBatch> now = shorten(batch, lens);
+      const Result<AttentionBatch> now = shorten(batch, lens);
       ASSERT_TRUE(now.is_ok());
       ASSERT_TRUE(device_batch.set_seq_lens(now->seq_lens).is_ok());
       ASSERT_TRUE(device_batch.reset_results().is_ok());
@@ -122,7 +122,7 @@ TEST_F(DecodeSpecialTest, OneCapturedGraphServesChangingLengths) {
   }
 }
 
-TEST_F(DecodeSpecialTest, SplitCountsAgreeAndRepeatBitForBit) {
+TEST_F(AttentionSpecialTest, SplitCountsAgreeAndRepeatBitForBit) {
   for (DataType type : {kF16, kBF16}) {
     const KernelSpec spec = make_spec(type, 128, 16, 20);  // two merge units, the second not full
     const Kernel kernel = prepare(spec);
@@ -130,20 +130,20 @@ TEST_F(DecodeSpecialTest, SplitCountsAgreeAndRepeatBitForBit) {
     BatchOptions options;
     options.spec = spec;
     options.seq_lens = {1030, 64, 65, 1, 0};
-    const DecodeBatch batch = make_batch(options);
+    const AttentionBatch batch = make_batch(options);
     const ReferenceResults reference = compute_reference(batch);
     DeviceBatch device_batch = upload(batch);
     std::vector<uint16_t> first;
     for (int num_splits : {1, 2, 3, 5, 8, 16, 17, 33}) {
-      DecodeArgs args = device_batch.args();
+      AttentionArgs args = device_batch.args();
       args.num_splits = num_splits;
       const Workspace workspace = make_workspace(kernel, args);
       workspace.put_into(args);
       const CheckReport result = launch_and_compare(kernel, device_batch, args, batch, reference);
       EXPECT_TRUE(result.passed) << result.sentence;
-      const Result<DecodeResults> once = device_batch.download();
+      const Result<AttentionResults> once = device_batch.download();
       launch_and_compare(kernel, device_batch, args, batch, reference);
-      const Result<DecodeResults> again = device_batch.download();
+      const Result<AttentionResults> again = device_batch.download();
       ASSERT_TRUE(once.is_ok() && again.is_ok());
       EXPECT_EQ(once->out, again->out) << num_splits << " splits";
       EXPECT_EQ(0, std::memcmp(once->lse.data(), again->lse.data(), once->lse.size() * 4));
@@ -167,17 +167,17 @@ TEST_F(DecodeSpecialTest, SplitCountsAgreeAndRepeatBitForBit) {
 }
 
 // max_seq_len only steers the number of splits.
-TEST_F(DecodeSpecialTest, SequencesBeyondTheStatedBoundAreRight) {
+TEST_F(AttentionSpecialTest, SequencesBeyondTheStatedBoundAreRight) {
   const KernelSpec spec = make_spec(kBF16, 64, 32, 2);
   const Kernel kernel = prepare(spec);
   ASSERT_TRUE(kernel);
   BatchOptions options;
   options.spec = spec;
   options.seq_lens = {1500, 3};
-  const DecodeBatch batch = make_batch(options);
+  const AttentionBatch batch = make_batch(options);
   DeviceBatch device_batch = upload(batch);
   for (int bound : {1, 512, 1500, 100000}) {
-    DecodeArgs args = device_batch.args();
+    AttentionArgs args = device_batch.args();
     args.max_seq_len = bound;
     Result<Workspace> workspace = Workspace::create(
         session(), kernel, kernel.workspace_bytes(args.num_seqs, args.num_kv_heads, bound));
@@ -189,7 +189,7 @@ TEST_F(DecodeSpecialTest, SequencesBeyondTheStatedBoundAreRight) {
   }
 }
 
-TEST_F(DecodeSpecialTest, ScalesOfEitherSignAndZeroAreRight) {
+TEST_F(AttentionSpecialTest, ScalesOfEitherSignAndZeroAreRight) {
   const KernelSpec spec = make_spec(kBF16, 72, 16, 3);  // a pad and a tail
   const Kernel kernel = prepare(spec);
   ASSERT_TRUE(kernel);
@@ -200,7 +200,7 @@ TEST_F(DecodeSpecialTest, ScalesOfEitherSignAndZeroAreRight) {
     options.spec = spec;
     options.seq_lens = {37, 100, 0, 1};
     options.scale = scale;
-    const DecodeBatch batch = make_batch(options);
+    const AttentionBatch batch = make_batch(options);
     DeviceBatch device_batch = upload(batch);
     const CheckReport result = launch_and_compare(kernel, device_batch, device_batch.args(), batch,
                                                   compute_reference(batch));
@@ -210,9 +210,9 @@ TEST_F(DecodeSpecialTest, ScalesOfEitherSignAndZeroAreRight) {
   options.spec = spec;
   options.seq_lens = {37, 100, 0, 1};
   options.scale = 1.17549435e-38f;
-  const DecodeBatch batch = make_batch(options);
+  const AttentionBatch batch = make_batch(options);
   DeviceBatch device_batch = upload(batch);
-  DecodeArgs args = device_batch.args();
+  AttentionArgs args = device_batch.args();
   args.scale = 0;
   const CheckReport result =
       launch_and_compare(kernel, device_batch, args, batch, compute_reference(batch));
@@ -220,7 +220,7 @@ TEST_F(DecodeSpecialTest, ScalesOfEitherSignAndZeroAreRight) {
 }
 
 // Each (sequence, KV head) has its own merge units and partials.
-TEST_F(DecodeSpecialTest, ManySequencesAndHeads) {
+TEST_F(AttentionSpecialTest, ManySequencesAndHeads) {
   const KernelSpec spec = make_spec(kF16, 16, 1, 1);
   const Kernel kernel = prepare(spec);
   ASSERT_TRUE(kernel);
@@ -229,10 +229,10 @@ TEST_F(DecodeSpecialTest, ManySequencesAndHeads) {
   options.num_kv_heads = 9;
   SplitMix64 rng(5);
   for (int seq = 0; seq < 150; ++seq) options.seq_lens.push_back(static_cast<int>(rng.below(40)));
-  const DecodeBatch batch = make_batch(options);
+  const AttentionBatch batch = make_batch(options);
   DeviceBatch device_batch = upload(batch);
   for (int num_splits : {0, 2}) {
-    DecodeArgs args = device_batch.args();
+    AttentionArgs args = device_batch.args();
     args.num_splits = num_splits;
     const Workspace workspace = make_workspace(kernel, args);
     workspace.put_into(args);

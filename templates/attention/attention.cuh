@@ -1,30 +1,31 @@
-// Paged decode attention: one query token per sequence, split-KV in one launch.
+// Paged attention over ragged queries, split-KV in one launch.
 //
-// A CTA serves one (sequence, KV head, split); see ../README.md for the schedule and the counts. K
-// and V rows leave global memory once for all query heads of the group.
+// A CTA serves a tile of rows of one (sequence, KV head) over one split of its tokens; see
+// ../README.md for the schedule and the counts. K and V rows leave global memory once for all rows
+// of the tile.
 #pragma once
 
 // Threads of a token group meet where one's copies become the others' input.
-template <DecodeConfig C>
+template <AttentionConfig C>
 PAGEJIT_DEVICE void sync_group(int token_group) {
-  if constexpr (C.head_warps == 1) {
+  if constexpr (C.row_warps == 1) {
     dev::sync_warp();
   } else if constexpr (C.token_groups == 1) {
     dev::sync_cta();
   } else {
     // Barrier 0 is the CTA's.
-    dev::sync_named(1 + token_group, C.head_warps * 32);
+    dev::sync_named(1 + token_group, C.row_warps * 32);
   }
 }
 
 // Streams this CTA's tokens through the running softmax of each warp.
-template <DecodeConfig C>
-PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
-                           DecodeShared<C>& shared, OnlineSoftmax<C>& softmax, int token_group,
-                           int head_warp) {
-  using Traits = DecodeTraits<C>;
+template <AttentionConfig C>
+PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& work,
+                           AttentionShared<C>& shared, OnlineSoftmax<C>& softmax, int token_group,
+                           int row_warp) {
+  using Traits = AttentionTraits<C>;
   constexpr int kStages = C.num_stages;
-  KvStream<C> stream(params, work, shared.u.ring[token_group], token_group, head_warp);
+  KvStream<C> stream(params, work, shared.u.ring[token_group], token_group, row_warp);
 
   // All block ids of the first tiles at once: one latency, not one per stage.
   KvRowOffsets first_rows[kStages];
@@ -33,13 +34,9 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
   stream.clear_pad();
 
   Query<C> query;
-  const uint16_t* q = static_cast<const uint16_t*>(params.q) +
-                      work.seq_idx * static_cast<int64_t>(params.q_stride_seq) +
-                      work.kv_head_idx * static_cast<int64_t>(C.group_size) * params.q_stride_head;
-  // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
-  const uint32_t sign_bits = params.scale_log2 < 0.0f ? 0x80008000u : 0u;
-  query.load(q, params.q_stride_head, sign_bits, shared, head_warp);
-  const float scale_log2 = positive_scale(params);
+  query.load(QuerySource(params, work, C.group_size), shared, row_warp);
+  const ScoreChange<C> change(params, work, row_warp);
+  const float scale_log2 = score_scale_log2<C>(params);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
@@ -63,25 +60,30 @@ PAGEJIT_DEVICE void attend(const DecodeParams& params, const DecodeWork& work,
     rows = stream.locate(tile + kStages);
 
     const KvStage<C>& stage = stream.next_stage();
-    Scores<C> scores;
-    compute_scores<C>(scores, stage, query);
-    uint32_t p[Traits::kTokenTiles][C.head_tiles][2];
-    softmax.step(scores, scale_log2, stream.num_valid(tile), p);
+    const int first_token = stream.first_token(tile);
+    const bool sees = change.sees(first_token);
+    uint32_t p[Traits::kTokenTiles][C.row_tiles][2];
+    if (sees) {
+      Scores<C> scores;
+      compute_scores<C>(scores, stage, query);
+      change.apply(scores, first_token);
+      softmax.step(scores, scale_log2, p);
+    }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
     dev::cp_async_wait<2 * (kStages - 1)>();
     sync_group<C>(token_group);  // V of this tile is there for all warps
-    softmax.accumulate(p, stage);
+    if (sees) softmax.accumulate(p, stage);
   }
   softmax.finish();
 }
 
-template <DecodeConfig C>
-PAGEJIT_DEVICE void decode(const DecodeParams& params) {
-  using Traits = DecodeTraits<C>;
-  static_assert(sizeof(DecodeShared<C>) == C.shared_bytes,
+template <AttentionConfig C>
+PAGEJIT_DEVICE void attention(const AttentionParams& params) {
+  using Traits = AttentionTraits<C>;
+  static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
                 "host and device disagree on shared memory");
-  auto& shared = *reinterpret_cast<DecodeShared<C>*>(dev::dynamic_shared());
+  auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
 
   if constexpr (C.debug) {
     auto* header = static_cast<pagejit_shared::WorkspaceHeader*>(params.workspace);
@@ -98,28 +100,26 @@ PAGEJIT_DEVICE void decode(const DecodeParams& params) {
     }
   }
 
-  const DecodeWork work = find_work<C>(params);
-  // Later splits of a short sequence have nothing to do. The first one of an empty sequence writes
-  // the result of no tokens.
-  if (!work.has_tokens() && work.split_idx > 0) return;
+  AttentionWork work;
+  if (!find_work<C>(params, work)) return;
 
   const int warp = dev::thread_idx() / 32;
-  const int token_group = warp / C.head_warps;
-  const int head_warp = warp % C.head_warps;
+  const int token_group = warp / C.row_warps;
+  const int row_warp = warp % C.row_warps;
   OnlineSoftmax<C> softmax;
   softmax.clear();
-  attend<C>(params, work, shared, softmax, token_group, head_warp);
+  attend<C>(params, work, shared, softmax, token_group, row_warp);
 
-  const DecodeOutput<C> output(params, work);
+  const AttentionOutput<C> output(params, work);
   MergeBuffer<C>& merge = shared.u.merge;
-  constexpr int kUnits = pagejit_shared::merge_units(C.group_size);
+  const int num_units = output.num_units();
   uint32_t units_to_merge = 0;
-  for (int i = 0; i < kUnits; ++i) {
+  for (int i = 0; i < num_units; ++i) {
     // Each split starts with another unit, so that splits which finish together are last at
     // different units.
-    const int unit = (i + work.split_idx) % kUnits;
+    const int unit = (i + work.split_idx) % num_units;
     dev::sync_cta();  // the ring, or the unit before, has been read by all
-    stage_unit<C>(merge, softmax, unit, token_group, head_warp);
+    stage_unit<C>(merge, softmax, unit, token_group, row_warp);
     dev::sync_cta();  // the unit is there for all
     merge_token_groups<C>(output, merge, work, unit);
     if (work.num_active_splits > 1 &&
@@ -128,7 +128,7 @@ PAGEJIT_DEVICE void decode(const DecodeParams& params) {
     }
   }
   // After all arrivals, so that no other CTA waits for this one's merging.
-  for (int unit = 0; unit < kUnits; ++unit) {
+  for (int unit = 0; unit < num_units; ++unit) {
     if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
   }
 }

@@ -13,9 +13,9 @@ namespace {
 
 bool run_all = false;
 
-class DecodeSweep : public DeviceTest, public testing::WithParamInterface<SweepCase> {};
+class AttentionSweep : public DeviceTest, public testing::WithParamInterface<SweepCase> {};
 
-TEST_P(DecodeSweep, IsAsCloseToFloat64AsTheNaiveComputation) {
+TEST_P(AttentionSweep, IsAsCloseToFloat64AsTheNaiveComputation) {
   const SweepCase& c = GetParam();
   if (device().emulator != nullptr) device().emulator->set_schedule(c.order, c.completion, 1);
   const Result<CheckReport> result = run_check(engine(), session(), c.spec(), c.check_options());
@@ -25,7 +25,7 @@ TEST_P(DecodeSweep, IsAsCloseToFloat64AsTheNaiveComputation) {
   RecordProperty("ratio", std::to_string(result->worst_ratio));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, DecodeSweep,
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionSweep,
                          testing::ValuesIn(run_all ? all_cases() : pairwise_cases()),
                          [](const testing::TestParamInfo<SweepCase>& test) {
                            return test.param.name();

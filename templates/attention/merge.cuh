@@ -1,0 +1,243 @@
+// Putting partial results together: the token groups of a CTA through shared memory, then the
+// splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
+// a fixed order, so that a result does not depend on timing.
+#pragma once
+
+using pagejit_shared::PartialStats;
+
+// Where the results of one CTA's rows go: those of one sequence and KV head.
+template <AttentionConfig C>
+struct AttentionOutput {
+  static constexpr int kPartialRows = pagejit_shared::partial_rows(C);
+
+  uint16_t* out;  // [query tokens of the sequence, group_size, head_size] by strides
+  int64_t out_stride_token;
+  int64_t out_stride_head;
+  float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
+  int64_t num_heads;  // of the model
+  const float* sinks;  // [group_size]
+  int row_begin;       // the CTA's first row
+  int num_rows;
+  PartialStats* stats;  // [num_splits, kPartialRows]
+  float* acc;           // [num_splits, kPartialRows, head_size]
+  uint32_t* counters;   // [merge units]
+  float scale_log2;     // of differences of maxima; positive
+
+  PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
+    const int64_t num_kv_heads = params.num_kv_heads;
+    const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
+    const int64_t query_begin = work.query_begin;
+    row_begin = work.row_begin;
+    num_rows = work.num_rows;
+    num_heads = num_kv_heads * C.group_size;
+    scale_log2 = score_scale_log2<C>(params);
+    out_stride_token = params.out_stride_token;
+    out_stride_head = params.out_stride_head;
+    out = static_cast<uint16_t*>(params.out) + query_begin * out_stride_token +
+          head * out_stride_head;
+    lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
+    sinks = C.has_sinks ? params.sinks + head : nullptr;
+    const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
+    auto* workspace = static_cast<unsigned char*>(params.workspace);
+    const int64_t partial = sequence_head * params.num_splits * kPartialRows;
+    stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
+            partial;
+    acc = reinterpret_cast<float*>(
+              workspace + pagejit_shared::partial_acc_offset(params.num_seqs, num_kv_heads,
+                                                             params.num_splits, kPartialRows)) +
+          partial * C.head_size;
+    counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
+               sequence_head * pagejit_shared::merge_units(kPartialRows);
+  }
+
+  // Merge units that have rows.
+  PAGEJIT_DEVICE int num_units() const { return pagejit_shared::merge_units(num_rows); }
+  // Rows of a merge unit; the last one may have fewer.
+  PAGEJIT_DEVICE int rows_of_unit(int unit) const {
+    const int rows_left = num_rows - unit * pagejit_shared::kMergeUnitRows;
+    return rows_left < pagejit_shared::kMergeUnitRows ? rows_left : pagejit_shared::kMergeUnitRows;
+  }
+};
+
+// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of the output.
+struct alignas(16) Quad {
+  float v[4];
+};
+struct alignas(8) HalfQuad {
+  uint32_t word[2];
+};
+
+// A running (maximum, sum, 4 accumulators).
+struct Partial {
+  float row_max = kMinusInfinity;
+  float row_sum = 0.0f;
+  Quad acc = {};
+
+  // Adds a batch; a missing one is {-inf, 0} with any finite accumulators. Maxima are scores: the
+  // weights are 2^(difference * scale_log2).
+  template <int kCount>
+  PAGEJIT_DEVICE void add(const PartialStats (&stats)[kCount], const Quad (&others)[kCount],
+                          float scale_log2) {
+    float new_max = row_max;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) new_max = dev::max2(new_max, stats[i].row_max);
+    // Where there is no token at all any finite reference makes the weights 0; -inf would make NaN.
+    const float reference = new_max == kMinusInfinity ? 0.0f : new_max;
+    const float mine = dev::exp2_approx((row_max - reference) * scale_log2);
+    row_max = new_max;
+    row_sum *= mine;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) acc.v[e] *= mine;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float theirs = dev::exp2_approx((stats[i].row_max - reference) * scale_log2);
+      row_sum += stats[i].row_sum * theirs;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
+    }
+  }
+};
+
+// The sink takes part in the sum, without a value.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void add_sink(const AttentionOutput<C>& output, int head, Partial& partial) {
+  const PartialStats sink[1] = {
+      {dev::load_global_nc(output.sinks + head) * kLog2E / output.scale_log2, 1.0f}};
+  const Quad no_value[1] = {};
+  partial.add(sink, no_value, output.scale_log2);
+}
+
+// Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
+                                 Partial partial) {
+  const RowPlace place = place_of_row<C>(output.row_begin + row);
+  if constexpr (C.has_sinks) add_sink<C>(output, place.head, partial);
+  // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
+  const float inverse = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
+  const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
+                            pack<C>(partial.acc.v[2] * inverse, partial.acc.v[3] * inverse)}};
+  uint16_t* start =
+      output.out + place.token * output.out_stride_token + place.head * output.out_stride_head;
+  dev::store_global(reinterpret_cast<HalfQuad*>(start + element), packed);
+  if (element == 0 && output.lse != nullptr) {
+    const float lse_log2 =
+        partial.row_max * output.scale_log2 + dev::log2_approx(partial.row_sum);
+    dev::store_global(output.lse + place.token * output.num_heads + place.head, kLn2 * lse_log2);
+  }
+}
+
+// Puts one unit's rows into shared memory, as far as this warp has them.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit,
+                               int token_group, int row_warp) {
+  using Traits = AttentionTraits<C>;
+  const int element = dev::lane_idx() / 4;
+  const int column = dev::lane_idx() % 4 * 2;
+#pragma unroll
+  for (int j = 0; j < C.row_tiles; ++j) {
+    const int first_row =
+        row_warp * Traits::kWarpRows + j * 8 - unit * pagejit_shared::kMergeUnitRows;
+    if (first_row < 0 || first_row >= Traits::kMergeRows) continue;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = first_row + column + h;
+      if (element == 0) {
+        merge.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
+      }
+#pragma unroll
+      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+        merge.acc[token_group][row][depth * 16 + element] = softmax.acc[depth][j][h];
+        merge.acc[token_group][row][depth * 16 + element + 8] = softmax.acc[depth][j][h + 2];
+      }
+    }
+  }
+}
+
+// Merges the token groups of this CTA for one unit: into the result, or into the workspace where
+// other splits follow.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
+                                       const AttentionWork& work, int unit) {
+  constexpr int kRowQuads = C.head_size / 4;
+  for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
+       i += AttentionTraits<C>::kThreads) {
+    const int row_in_unit = i / kRowQuads;
+    const int element = i % kRowQuads * 4;
+    PartialStats stats[C.token_groups];
+    Quad acc[C.token_groups];
+#pragma unroll
+    for (int group = 0; group < C.token_groups; ++group) {
+      stats[group] = merge.stats[group][row_in_unit];
+      acc[group] = *reinterpret_cast<const Quad*>(&merge.acc[group][row_in_unit][element]);
+    }
+    Partial partial;
+    partial.add(stats, acc, output.scale_log2);
+    const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
+    if (work.num_active_splits <= 1) {
+      store_result<C>(output, row, element, partial);
+    } else {
+      const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
+      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * C.head_size + element),
+                        partial.acc);
+      if (element == 0) {
+        dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
+      }
+    }
+  }
+}
+
+// The last CTA of a merge unit adds up the unit's splits, in their order.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int num_splits) {
+  constexpr int kRowQuads = C.head_size / 4;
+  // Loads in flight per thread: 8 x 24 bytes hide most of an L2 round trip within 48 registers.
+  constexpr int kBatch = 8;
+  for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
+       i += AttentionTraits<C>::kThreads) {
+    const int row = unit * pagejit_shared::kMergeUnitRows + i / kRowQuads;
+    const int element = i % kRowQuads * 4;
+    // The next splits' rows are at constant distances.
+    const PartialStats* stats_of_row = output.stats + row;
+    const float* acc_of_row = output.acc + row * C.head_size + element;
+    Partial partial;
+    for (int first = 0; first < num_splits; first += kBatch) {
+      PartialStats stats[kBatch];
+      Quad acc[kBatch];
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        stats[b] = {kMinusInfinity, 0.0f};
+        acc[b] = {};
+        if (first + b < num_splits) {
+          stats[b] = dev::load_global(stats_of_row + b * output.kPartialRows);
+          acc[b] = dev::load_global(
+              reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size));
+        }
+      }
+      partial.add(stats, acc, output.scale_log2);
+      stats_of_row += kBatch * output.kPartialRows;
+      acc_of_row += kBatch * output.kPartialRows * C.head_size;
+    }
+    store_result<C>(output, row, element, partial);
+  }
+}
+
+// Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
+// counter wraps to 0 by itself, ready for the next launch.
+template <AttentionConfig C>
+PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput<C>& output,
+                                const AttentionWork& work, int unit, int& shared_flag) {
+  dev::sync_cta();  // this split's partials are written before one thread publishes them
+  if (dev::thread_idx() == 0) {
+    const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
+    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
+    if constexpr (C.debug) {
+      if (arrived > limit) {
+        report_debug(params, pagejit_shared::kDebugBadCounter, work.seq_idx, unit, arrived);
+      }
+    }
+    shared_flag = arrived == limit;
+  }
+  dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
+  return shared_flag != 0;
+}

@@ -1,0 +1,123 @@
+// The rows of q that a CTA serves, as b operands of the first product.
+#pragma once
+
+// A row's query token, counted from the sequence's first, and its query head, from the group's
+// first.
+struct RowPlace {
+  int token;
+  int head;
+};
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE RowPlace place_of_row(int row) {
+  if constexpr (!C.is_ragged) return {0, row};
+  return {row / C.group_size, row % C.group_size};
+}
+
+// What is read of q: the rows of one sequence and KV head.
+struct QuerySource {
+  const uint16_t* q;  // [query tokens of the sequence, group_size, head_size] by strides
+  int64_t stride_token;
+  int64_t stride_head;
+  uint32_t sign_bits;  // 0, or the sign bits of a pair of elements to flip both
+  int row_begin;       // the CTA's rows are [row_begin, row_begin + num_rows)
+  int num_rows;
+
+  PAGEJIT_DEVICE QuerySource(const AttentionParams& params, const AttentionWork& work,
+                             int group_size)
+      : stride_token(params.q_stride_token),
+        stride_head(params.q_stride_head),
+        // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
+        sign_bits(params.scale < 0.0f ? 0x80008000u : 0u),
+        row_begin(work.row_begin),
+        num_rows(work.num_rows) {
+    const int64_t first_head = work.kv_head_idx * static_cast<int64_t>(group_size);
+    q = static_cast<const uint16_t*>(params.q) + work.query_begin * stride_token +
+        first_head * stride_head;
+  }
+
+  // `row` counts from the CTA's first.
+  template <AttentionConfig C>
+  PAGEJIT_DEVICE const uint16_t* row_start(int row) const {
+    const RowPlace place = place_of_row<C>(row_begin + row);
+    return q + place.token * stride_token + place.head * stride_head;
+  }
+};
+
+// Fragments in registers: this warp's rows.
+template <AttentionConfig C, bool kInRegisters = C.q_in_registers>
+class Query {
+ public:
+  using Traits = AttentionTraits<C>;
+
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>&, int row_warp) {
+    const int column = dev::lane_idx() % 4 * 2;
+#pragma unroll
+    for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
+      // Rows and elements that do not exist are zero and add nothing. A tile of 8 elements is
+      // inside the head or beyond it.
+      const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
+      const bool exists = row < source.num_rows;
+      const uint16_t* start = source.row_start<C>(row) + column;
+#pragma unroll
+      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int element = depth * 16 + half * 8;
+          uint32_t& pair = fragments_[row_tile][depth][half];
+          pair = 0;
+          if (exists && element < C.head_size) {
+            pair = source.sign_bits ^
+                   dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
+          }
+        }
+      }
+    }
+  }
+
+  PAGEJIT_DEVICE void fragment(uint32_t (&b)[2], int row_tile, int depth) const {
+    b[0] = fragments_[row_tile][depth][0];
+    b[1] = fragments_[row_tile][depth][1];
+  }
+
+ private:
+  uint32_t fragments_[C.row_tiles][Traits::kDepthTiles][2];
+};
+
+// The same where registers would not hold it: in shared memory, read again for every tile.
+template <AttentionConfig C>
+class Query<C, false> {
+ public:
+  using Traits = AttentionTraits<C>;
+
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>& shared, int row_warp) {
+    constexpr int kChunks = C.head_size_padded / 8;
+    for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
+      const int row = i / kChunks;
+      const int element = i % kChunks * 8;
+      Chunk chunk = {};
+      if (row < source.num_rows && element < C.head_size) {
+        chunk = dev::load_global_nc(
+            reinterpret_cast<const Chunk*>(source.row_start<C>(row) + element));
+#pragma unroll
+        for (int w = 0; w < 4; ++w) chunk.word[w] ^= source.sign_bits;
+      }
+      *reinterpret_cast<Chunk*>(&shared.q[row][element]) = chunk;
+    }
+    rows_ =
+        &shared
+             .q[row_warp * Traits::kWarpRows + dev::lane_idx() % 8][dev::lane_idx() / 8 % 2 * 8];
+    dev::sync_cta();  // q, written by all threads, is read by every warp
+  }
+
+  PAGEJIT_DEVICE void fragment(uint32_t (&b)[2], int row_tile, int depth) const {
+    dev::ldmatrix_x2(b, rows_ + row_tile * 8 * Traits::kPitch + depth * 16);
+  }
+
+ private:
+  struct alignas(16) Chunk {
+    uint32_t word[4];
+  };
+  const uint16_t* rows_;  // the row and half that this lane addresses
+};
+

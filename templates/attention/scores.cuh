@@ -1,0 +1,182 @@
+// Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
+// biased and masked as far as the configuration asks for it.
+//
+// Fragment places used here and in softmax.cuh, for lane = 4 * r + c: an f32 result tile [16
+// tokens or elements][8 rows] has the first index r and r + 8, the second 2c and 2c + 1: {(r,2c),
+// (r,2c+1), (r+8,2c), (r+8,2c+1)}; a 16-bit b operand [16][8 rows] has row r, first index {2c,
+// 2c+1} and {2c+8, 2c+9}.
+#pragma once
+
+constexpr float kLn2 = 0.693147180559945309f;
+constexpr float kMinusInfinity = __builtin_bit_cast(float, 0xff800000u);
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (C.is_bfloat16) {
+    dev::mma_m16n8k16_bf16(d, a, b0, b1);
+  } else {
+    dev::mma_m16n8k16_f16(d, a, b0, b1);
+  }
+}
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE uint32_t pack(float low, float high) {
+  if constexpr (C.is_bfloat16) {
+    return dev::pack_bf16x2(low, high);
+  } else {
+    return dev::pack_f16x2(low, high);
+  }
+}
+
+// Scores of a stage: [tokens][rows] as result tiles.
+template <AttentionConfig C>
+using Scores = float[AttentionTraits<C>::kTokenTiles][C.row_tiles][4];
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
+                                   const Query<C>& query) {
+  using Traits = AttentionTraits<C>;
+#pragma unroll
+  for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
+    }
+  }
+  // K is the a operand as it lies: rows are tokens. Matrices: (tokens 0-7, 8-15) x (elements 0-7,
+  // 8-15).
+  const int row = dev::lane_idx() % 16;
+  const int column = dev::lane_idx() / 16 * 8;
+#pragma unroll
+  for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+    uint32_t b[C.row_tiles][2];
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) query.fragment(b[j], j, depth);
+#pragma unroll
+    for (int i = 0; i < Traits::kTokenTiles; ++i) {
+      uint32_t a[4];
+      dev::ldmatrix_x4(a, &stage.k[i * 16 + row][depth * 16 + column]);
+#pragma unroll
+      for (int j = 0; j < C.row_tiles; ++j) mma<C>(scores[i][j], a, b[j][0], b[j][1]);
+    }
+  }
+}
+
+// tanh(x) = 1 - 2 / (1 + e^2x): right at both ends, however large x is.
+PAGEJIT_DEVICE float tanh_by_exp2(float x) {
+  return 1.0f - 2.0f * dev::rcp_approx(1.0f + dev::exp2_approx(x * (2.0f * kLog2E)));
+}
+
+// What becomes of one warp's scores before the softmax.
+template <AttentionConfig C>
+class ScoreChange {
+ public:
+  using Traits = AttentionTraits<C>;
+
+  PAGEJIT_DEVICE ScoreChange(const AttentionParams& params, const AttentionWork& work,
+                             int row_warp)
+      : params_(params),
+        sight_(params, work.seq_idx, work.query_len, work.seq_len),
+        token_end_(work.token_end),
+        warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
+    const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
+    num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
+    if constexpr (C.has_alibi) {
+#pragma unroll
+      for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          const int head = work.kv_head_idx * C.group_size + place_of_row<C>(lane_row(j, h)).head;
+          const bool exists = lane_row(j, h) < warp_row_ + num_rows_;
+          slopes_[j][h] = exists ? dev::load_global_nc(params.alibi_slopes + head) : 0.0f;
+        }
+      }
+    }
+  }
+
+  // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
+  // exists only help to copy.
+  PAGEJIT_DEVICE bool sees(int first_token) const {
+    if constexpr (!C.is_ragged) return true;
+    return num_rows_ > 0 && first_token < sight_.of_row(warp_row_ + num_rows_ - 1).end;
+  }
+
+  // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
+  PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
+    if constexpr (pagejit_shared::has_score_change(C)) change(scores, first_token);
+    if (needs_mask(first_token)) mask(scores, first_token);
+  }
+
+ private:
+  // The row of result column 2c + h of tile j, in the sequence.
+  PAGEJIT_DEVICE int lane_row(int j, int h) const {
+    return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
+  }
+
+  PAGEJIT_DEVICE void change(Scores<C>& scores, int first_token) const {
+    const float scale = positive_scale(params_);
+    [[maybe_unused]] const int lane_token = first_token + dev::lane_idx() / 4;
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+#pragma unroll
+        for (int i = 0; i < Traits::kTokenTiles; ++i) {
+          float score = scores[i][j][e] * scale;
+          if constexpr (C.has_soft_cap) {
+            score = params_.soft_cap * tanh_by_exp2(score * dev::rcp_approx(params_.soft_cap));
+          }
+          if constexpr (C.has_alibi) {
+            const int token = lane_token + i * 16 + e / 2 * 8;
+            const int distance = token - sight_.position(lane_row(j, e % 2));
+            score += slopes_[j][e % 2] * static_cast<float>(distance);
+          }
+          scores[i][j][e] = score;
+        }
+      }
+    }
+  }
+
+  // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
+  // and the last one decide.
+  PAGEJIT_DEVICE bool needs_mask(int first_token) const {
+    const int end = first_token + C.group_tokens;
+    if constexpr (QuerySight<C>::kSeesAll) return end > token_end_;
+    const VisibleRange first = sight_.of_row(warp_row_);
+    return end > token_end_ || end > first.end ||
+           (C.has_window && first_token < sight_.of_row(warp_row_ + num_rows_ - 1).begin);
+  }
+
+  // The score of what a row does not see becomes -inf, its probability 0.
+  PAGEJIT_DEVICE void mask(Scores<C>& scores, int first_token) const {
+    const int lane_token = first_token + dev::lane_idx() / 4;
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        VisibleRange range = {0, token_end_};
+        if constexpr (!QuerySight<C>::kSeesAll) {
+          range = sight_.of_row(lane_row(j, h));
+          if (range.end > token_end_) range.end = token_end_;
+        }
+#pragma unroll
+        for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int token = lane_token + i * 16 + half * 8;
+            const bool is_seen = token < range.end && (!C.has_window || token >= range.begin);
+            if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
+          }
+        }
+      }
+    }
+  }
+
+  const AttentionParams& params_;
+  QuerySight<C> sight_;
+  int token_end_;
+  int warp_row_;  // the warp's first row, in the sequence
+  int num_rows_;  // of this warp; 0 or less: none
+  float slopes_[C.has_alibi ? C.row_tiles : 1][2];
+};

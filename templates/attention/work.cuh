@@ -1,0 +1,237 @@
+// What one CTA does: its sequence, KV head, rows and range of KV tokens, found from the lengths on
+// the device; and what a debug kernel says when it finds something wrong.
+#pragma once
+
+constexpr float kLog2E = 1.44269504088896341f;
+
+// The first finder's report stays; thread-safe across the grid.
+PAGEJIT_DEVICE void report_debug(const AttentionParams& params, pagejit_shared::DebugCode code,
+                                 int seq_idx, int position, int64_t value) {
+  auto* header = static_cast<pagejit_shared::WorkspaceHeader*>(params.workspace);
+  if (dev::atomic_cas(&header->debug_code, pagejit_shared::kDebugOk, code) !=
+      pagejit_shared::kDebugOk) {
+    return;
+  }
+  dev::store_global(&header->debug_seq_idx, seq_idx);
+  dev::store_global(&header->debug_position, position);
+  dev::store_global(&header->debug_value, static_cast<long long>(value));
+}
+
+// The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
+// no part, -inf, must stay -inf: the least normal number makes all others equal as well.
+PAGEJIT_DEVICE float positive_scale(const AttentionParams& params) {
+  constexpr float kLeast = 0x1p-126f;
+  const float scale = params.scale < 0.0f ? -params.scale : params.scale;
+  return scale < kLeast ? kLeast : scale;
+}
+
+// What scores are multiplied with where they become powers of 2.
+template <AttentionConfig C>
+PAGEJIT_DEVICE float score_scale_log2(const AttentionParams& params) {
+  if constexpr (pagejit_shared::has_score_change(C)) return kLog2E;  // scaled already
+  return positive_scale(params) * kLog2E;
+}
+
+struct AttentionWork {
+  int seq_idx;
+  int kv_head_idx;
+  int split_idx;
+  int seq_len;      // KV tokens of the sequence
+  int query_begin;  // its first query token in q and out
+  int query_len;    // its query tokens
+  int row_begin;    // this CTA's rows are [row_begin, row_begin + num_rows)
+  int num_rows;
+  int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
+  int token_begin;
+  int token_end;  // this CTA's KV tokens are [token_begin, token_end)
+
+  PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
+};
+
+// The KV tokens that a query token sees: [begin, end).
+struct VisibleRange {
+  int begin;
+  int end;
+};
+
+// Positions and sights of the query tokens of one sequence. The last query token stands at the last
+// KV token.
+template <AttentionConfig C>
+struct QuerySight {
+  int first_position;  // of query token 0; negative where there are more queries than KV tokens
+  int seq_len;
+  int left;   // KV tokens before and behind a position that it sees
+  int right;
+
+  static constexpr bool kSeesAll =
+      C.causality == pagejit_shared::Causality::kNone && !C.has_window;
+
+  PAGEJIT_DEVICE QuerySight(const AttentionParams& params, int seq_idx, int query_len,
+                            int kv_len)
+      : first_position(kv_len - query_len), seq_len(kv_len) {
+    constexpr int kAll = 0x7fffffff;
+    left = right = kAll;
+    if constexpr (C.has_window) {
+      if (params.window_left >= 0) left = params.window_left;
+      if (params.window_right >= 0) right = params.window_right;
+    }
+    if constexpr (C.causality == pagejit_shared::Causality::kCausal) right = 0;
+    if constexpr (C.causality == pagejit_shared::Causality::kPerSequence) {
+      if (dev::load_global_nc(params.causal_flags + seq_idx) != 0) right = 0;
+    }
+  }
+
+  PAGEJIT_DEVICE int position(int row) const {
+    return first_position + (C.is_ragged ? row / C.group_size : 0);
+  }
+
+  PAGEJIT_DEVICE VisibleRange of_row(int row) const {
+    if constexpr (kSeesAll) return {0, seq_len};
+    const int at = position(row);
+    // Without overflow: 0 <= left and right, and a position is at least -2^31 + 1.
+    const int begin = left < at ? at - left : 0;
+    const int end = right < seq_len - at ? at + right + 1 : seq_len;
+    return {begin, end < 0 ? 0 : end};
+  }
+};
+
+// The sequence's length; a debug kernel reports a length that its block table cannot hold and takes
+// 0 for it.
+template <AttentionConfig C>
+PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
+  const int seq_len = dev::load_global_nc(params.seq_lens + seq_idx);
+  if constexpr (C.debug) {
+    const int64_t capacity = static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size;
+    if (seq_len < 0 || seq_len > capacity) {
+      if (dev::thread_idx() == 0) {
+        report_debug(params, pagejit_shared::kDebugBadSeqLen, seq_idx, 0, seq_len);
+      }
+      return 0;
+    }
+  }
+  return seq_len < 0 ? 0 : seq_len;
+}
+
+// The last sequence whose row tiles begin at or before `row_tile`; -1 where there is none. The tile
+// may lie behind its last row. All lanes of a warp search together: one round of loads for 32
+// sequences, two for 1,024.
+template <AttentionConfig C>
+PAGEJIT_DEVICE int find_sequence(const AttentionParams& params, int row_tile) {
+  constexpr int kTileRows = AttentionTraits<C>::kTileRows;
+  int begin = 0;
+  int count = params.num_seqs;
+  while (count > 1) {
+    const int step = (count + 31) / 32;
+    const int probe = begin + dev::lane_idx() * step;
+    bool is_before = false;
+    if (probe < begin + count) {
+      const int query_begin = dev::load_global_nc(params.query_start_loc + probe);
+      is_before = pagejit_shared::first_row_tile(probe, query_begin, C.group_size, kTileRows) <=
+                  row_tile;
+    }
+    const int num_before = dev::count_lanes(is_before);
+    if (num_before == 0) return -1;  // only where query_start_loc does not begin with 0
+    const int end = begin + count;
+    begin += (num_before - 1) * step;
+    count = end - begin < step ? end - begin : step;
+  }
+  return begin;
+}
+
+// Sequence, split and rows of this CTA. False where it has nothing to do.
+template <AttentionConfig C>
+PAGEJIT_DEVICE bool find_rows(const AttentionParams& params, AttentionWork& work) {
+  work.kv_head_idx = dev::block_idx_y();
+  if constexpr (!C.is_ragged) {
+    work.split_idx = dev::block_idx_x();
+    work.seq_idx = dev::block_idx_z();
+    work.query_begin = work.seq_idx;
+    work.query_len = 1;
+    work.row_begin = 0;
+    work.num_rows = C.group_size;
+    return true;
+  } else {
+    constexpr int kTileRows = AttentionTraits<C>::kTileRows;
+    const int index = dev::block_idx_x();
+    const bool is_row_tile = index < params.num_row_tiles;
+    int row_tile = 0;
+    if (is_row_tile) {
+      // From the last tile on; see the grid in attention_params.h.
+      row_tile = params.num_row_tiles - 1 - index;
+      work.seq_idx = find_sequence<C>(params, row_tile);
+      work.split_idx = 0;
+      if (work.seq_idx < 0) return false;
+    } else {
+      const uint32_t further = static_cast<uint32_t>(index - params.num_row_tiles);
+      const uint32_t splits_each = static_cast<uint32_t>(params.num_splits - 1);
+      work.seq_idx = static_cast<int>(further / splits_each);
+      work.split_idx = static_cast<int>(1 + further % splits_each);
+    }
+    work.query_begin = dev::load_global_nc(params.query_start_loc + work.seq_idx);
+    const int query_end = dev::load_global_nc(params.query_start_loc + work.seq_idx + 1);
+    work.query_len = query_end - work.query_begin;
+    if constexpr (C.debug) {
+      if (work.query_len < 0 || work.query_begin < 0 || query_end > params.num_query_tokens) {
+        if (dev::thread_idx() == 0) {
+          report_debug(params, pagejit_shared::kDebugBadQueryRange, work.seq_idx,
+                       work.seq_idx + 1, query_end);
+        }
+        return false;
+      }
+    }
+    if (is_row_tile) {
+      row_tile -= pagejit_shared::first_row_tile(work.seq_idx, work.query_begin, C.group_size,
+                                                 kTileRows);
+    }
+    work.row_begin = row_tile * kTileRows;
+    const int rows_left = work.query_len * C.group_size - work.row_begin;
+    work.num_rows = rows_left < kTileRows ? rows_left : kTileRows;
+    return work.num_rows > 0;
+  }
+}
+
+// Whether the sequence's KV tokens may be split: all its rows are in one tile.
+template <AttentionConfig C>
+PAGEJIT_DEVICE bool may_split(const AttentionWork& work) {
+  return !C.is_ragged || work.query_len * C.group_size <= AttentionTraits<C>::kTileRows;
+}
+
+// Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
+// before the launch. False where this CTA has nothing to do and nothing to write.
+template <AttentionConfig C>
+PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work) {
+  constexpr int kTileTokens = AttentionTraits<C>::kTileTokens;
+  if (!find_rows<C>(params, work)) return false;
+  work.seq_len = load_seq_len<C>(params, work.seq_idx);
+  VisibleRange range = {0, work.seq_len};
+  if constexpr (C.is_ragged || C.has_window) {
+    const QuerySight<C> sight(params, work.seq_idx, work.query_len, work.seq_len);
+    range.begin = sight.of_row(work.row_begin).begin;
+    range.end = sight.of_row(work.row_begin + work.num_rows - 1).end;
+    if (range.begin > range.end) range.begin = range.end;
+  }
+  work.num_active_splits = 1;
+  work.token_begin = range.begin;
+  work.token_end = range.end;
+  if (params.num_splits > 1 && may_split<C>(work)) {
+    // Unsigned: rounding up cannot overflow below 2^32.
+    const uint32_t length = static_cast<uint32_t>(range.end - range.begin);
+    const uint32_t num_splits = static_cast<uint32_t>(params.num_splits);
+    const uint32_t even = (length + num_splits - 1) / num_splits;
+    const uint32_t whole_tiles = (even + kTileTokens - 1) / kTileTokens * kTileTokens;
+    const uint32_t least = static_cast<uint32_t>(params.min_split_tokens);
+    const uint32_t split_tokens = whole_tiles < least ? least : whole_tiles;
+    const uint32_t skipped = split_tokens * static_cast<uint32_t>(work.split_idx);
+    const uint32_t begin = skipped < length ? skipped : length;
+    work.num_active_splits = static_cast<int>((length + split_tokens - 1) / split_tokens);
+    work.token_begin = range.begin + static_cast<int>(begin);
+    if (length - begin > split_tokens) {
+      work.token_end = work.token_begin + static_cast<int>(split_tokens);
+    }
+  } else if (work.split_idx > 0) {
+    return false;
+  }
+  // Later splits of a short sequence have nothing to do. The first one writes the result of no
+  // tokens.
+  return work.split_idx == 0 || work.has_tokens();
+}

@@ -1,0 +1,229 @@
+// What host and device agree on for the attention kernel: its configuration (compile time), its
+// parameters (launch) and the layout of its workspace. Included by the host library and inlined
+// into every rendered source; plain C++20 without includes.
+#pragma once
+
+// Set by the device preludes; host code needs no marker.
+#ifndef PAGEJIT_HOST_DEVICE
+#define PAGEJIT_HOST_DEVICE
+#endif
+
+namespace pagejit_shared {
+
+// A row is one query token of one query head. The rows of a sequence and KV head are numbered token
+// by token: row = query token * group_size + query head of the group.
+
+// Rows of a merge unit: (sequence, KV head, up to this many rows). Splits are merged unit by unit,
+// so that many splits of many heads do not all end on one SM.
+constexpr int kMergeUnitRows = 16;
+
+// Which keys a query token may see, by position: the last query token of a sequence stands at the
+// last KV token.
+enum class Causality : int {
+  kNone,         // all of the sequence
+  kCausal,       // up to its own position
+  kPerSequence,  // one or the other, by a flag per sequence
+};
+
+// How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
+//
+// A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
+// form `token_groups` groups of `row_warps` warps; a group owns a slice of each tile's tokens and a
+// ring of `num_stages` stages in shared memory, its warps split the rows.
+struct AttentionConfig {
+  bool is_bfloat16;      // else float16: q, K, V and out
+  bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
+  Causality causality;   // where is_ragged; one query token sees all
+  bool has_window;       // a sliding window: window_left and window_right hold
+  bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
+  bool has_alibi;        // scores += slope of the head * (key position - query position)
+  bool has_sinks;        // one more logit per head, without a value
+  int head_size;         // elements, multiple of 8
+  int head_size_padded;  // head_size rounded up to 16, the depth of one mma step; the pad is zero
+                         // in shared memory
+  int block_size;        // tokens per KV block
+  int group_size;        // query heads per KV head
+  int token_groups;      // groups of warps that split the tokens of a tile
+  int row_warps;         // warps of a group, which split the rows
+  int row_tiles;         // tiles of 8 rows per warp (the n of mma.m16n8k16)
+  int group_tokens;      // tokens of one group in one stage: 16 or 32
+  int num_stages;        // stages of the cp.async ring
+  bool q_in_registers;   // query fragments live in registers, else they are read from shared memory
+                         // in each tile
+  int min_ctas_per_sm;   // for __launch_bounds__
+  int shared_bytes;      // dynamic shared memory; the device asserts that its struct has this size
+  bool debug;            // check block ids, lengths and the workspace
+};
+
+// Scores are scaled and changed before the softmax sees them; else the scale is applied to their
+// differences.
+PAGEJIT_HOST_DEVICE constexpr bool has_score_change(const AttentionConfig& c) {
+  return c.has_soft_cap || c.has_alibi;
+}
+
+// Elements from one row of K, V or q in shared memory to the next: an odd number of 16-byte chunks,
+// so that the eight rows of an ldmatrix matrix fall on eight different bank groups whatever the
+// head size.
+PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int head_size_padded) {
+  return ((head_size_padded / 8) | 1) * 8;
+}
+// Floats from one row to the next where accumulators are merged: 4 more than a multiple of 16, so
+// that the 8 x 4 (dimension, row) pairs that a warp stores at once fall on 32 different banks.
+PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_padded) {
+  return head_size_padded + 4;
+}
+
+// Rows of a CTA, whether they exist or not.
+PAGEJIT_HOST_DEVICE constexpr int tile_rows(const AttentionConfig& c) {
+  return c.row_warps * c.row_tiles * 8;
+}
+// Rows of a CTA that can exist, and so have partials.
+PAGEJIT_HOST_DEVICE constexpr int partial_rows(const AttentionConfig& c) {
+  return c.is_ragged ? tile_rows(c) : c.group_size;
+}
+// Rows that are merged at a time.
+PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
+  return tile_rows(c) < kMergeUnitRows ? tile_rows(c) : kMergeUnitRows;
+}
+
+// Dynamic shared memory: the larger of the K/V ring and the merge buffers that take its place, then
+// q where it is not in registers. The device asserts that its struct has this size.
+PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
+  return c.token_groups * c.num_stages * 2 * c.group_tokens * shared_row_pitch(c.head_size_padded) *
+         2;
+}
+PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
+  const int accumulators = c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_padded) * 4;
+  const int statistics = c.token_groups * merge_rows(c) * 8;
+  return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
+}
+PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
+  const int ring = kv_ring_bytes(c);
+  const int merge = merge_buffer_bytes(c);
+  const int query = c.q_in_registers ? 0 : tile_rows(c) * shared_row_pitch(c.head_size_padded) * 2;
+  return (ring > merge ? ring : merge) + query;
+}
+
+// Strides count elements.
+struct AttentionParams {
+  const void* q;
+  const void* k_cache;
+  const void* v_cache;
+  void* out;
+  float* lse;  // [query tokens, query heads]; null: not wanted
+  const int* block_table;
+  const int* seq_lens;
+  const int* query_start_loc;         // [num_seqs + 1] where is_ragged
+  const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
+  const float* alibi_slopes;          // [query heads] where has_alibi
+  const float* sinks;                 // [query heads] where has_sinks
+  void* workspace;
+  long long q_stride_token, q_stride_head;
+  long long k_stride_block, k_stride_token, k_stride_head;
+  long long v_stride_block, v_stride_token, v_stride_head;
+  long long out_stride_token, out_stride_head;
+  long long block_table_stride;
+  long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
+  int max_blocks_per_seq;
+  int num_seqs;
+  int num_kv_heads;
+  int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
+  int num_row_tiles;     // where is_ragged: see row_tiles_bound()
+  int num_splits;
+  int min_split_tokens;  // a split has at least this many tokens (a multiple of the tile), but for
+                         // the last
+  int window_left;       // where has_window: keys before and behind a query token's own position
+  int window_right;      // that it sees; negative: all
+  float scale;           // softmax scale
+  float soft_cap;        // where has_soft_cap: positive
+};
+
+// Grid where each sequence has one query token: x = split, y = KV head, z = sequence.
+//
+// Grid where is_ragged: x = row tile or split, y = KV head. The first num_row_tiles CTAs of x are
+// row tiles, the last tile of each sequence first, since under a causal mask it sees the most keys;
+// each reads all keys that its rows see, or their first split. The others are the further splits,
+// num_splits - 1 for each sequence; only sequences of one row tile have them, so that partials
+// never take more than one tile of rows per sequence and KV head.
+
+// The row tiles of sequence i stand at [first_row_tile(i), first_row_tile(i + 1)), where the last
+// one may be missing: a sum of quotients, rounded up, without a sum over the sequences before it.
+PAGEJIT_HOST_DEVICE constexpr int first_row_tile(int seq_idx, int query_begin, int group_size,
+                                                 int rows_per_tile) {
+  return static_cast<int>(static_cast<unsigned>(query_begin) * static_cast<unsigned>(group_size) /
+                          static_cast<unsigned>(rows_per_tile)) +
+         seq_idx;
+}
+// Upper bound of the row tiles of any num_seqs sequences with num_query_tokens in all.
+PAGEJIT_HOST_DEVICE constexpr int row_tiles_bound(int num_seqs, int num_query_tokens,
+                                                  int group_size, int rows_per_tile) {
+  return first_row_tile(num_seqs, num_query_tokens, group_size, rows_per_tile);
+}
+
+// ---- Workspace ----
+// header | counters (fixed offset, fixed capacity) | statistics of all partials | accumulators of
+// all partials
+//
+// Contract: counters are zero before the first launch (workspace_init) and reset themselves; they
+// lie at a fixed offset with a fixed capacity, so that no other batch size or spec ever puts
+// partials where they are; a sequence that is not split does not touch them; one workspace serves
+// one stream at a time.
+
+// One counter per merge unit. 65,536 counters (256 KiB): more units than that keep every GPU busy
+// without splitting, so they are never split.
+constexpr int kMergeCounterCapacity = 65536;
+constexpr unsigned kWorkspaceMagic = 0x504a5753u;  // "PJWS"
+
+// What a debug kernel found first. code 0 = nothing.
+enum DebugCode : int {
+  kDebugOk = 0,
+  kDebugBadBlockId =
+      1,  // value = the block id; position = index into the sequence's block table row
+  kDebugBadSeqLen = 2,      // value = the length (negative, or beyond the block table)
+  kDebugBadWorkspace = 3,   // value = the magic word found
+  kDebugBadCounter = 4,     // value = the counter found; position = unit
+  kDebugBadQueryRange = 5,  // value = query_start_loc[position], less than the one before or beyond
+                            // the query tokens; position = seq_idx + 1
+};
+
+struct WorkspaceHeader {
+  unsigned magic;
+  int debug_code;  // written once, by the first finder, with an atomic compare-and-swap
+  int debug_seq_idx;
+  int debug_position;
+  long long debug_value;
+  int reserved[10];  // header fills 64 bytes
+};
+static_assert(sizeof(WorkspaceHeader) == 64);
+
+constexpr long long kCountersOffset = 256;
+constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
+
+// Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
+// accumulators: f32 [sequence, KV head, split, row, head_size], not normalised.
+struct PartialStats {
+  float row_max;
+  float row_sum;
+};
+
+PAGEJIT_HOST_DEVICE constexpr int merge_units(int num_rows) {
+  return (num_rows + kMergeUnitRows - 1) / kMergeUnitRows;
+}
+
+PAGEJIT_HOST_DEVICE constexpr long long partial_stats_offset() { return kPartialsOffset; }
+PAGEJIT_HOST_DEVICE constexpr long long partial_acc_offset(long long num_seqs,
+                                                           long long num_kv_heads,
+                                                           long long num_splits,
+                                                           long long num_rows) {
+  long long bytes = num_seqs * num_kv_heads * num_splits * num_rows *
+                    static_cast<long long>(sizeof(PartialStats));
+  return kPartialsOffset + (bytes + 255) / 256 * 256;
+}
+PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads,
+                                                        long long num_splits, long long num_rows,
+                                                        long long head_size) {
+  return partial_acc_offset(num_seqs, num_kv_heads, num_splits, num_rows) +
+         num_seqs * num_kv_heads * num_splits * num_rows * head_size * 4;
+}
+
+}  // namespace pagejit_shared
