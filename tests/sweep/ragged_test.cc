@@ -174,9 +174,9 @@ TEST_F(RaggedLaunchTest, OneCapturedGraphServesChangingQueries) {
   CUgraphExec executable = nullptr;
   ASSERT_EQ(driver.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
 
-  const std::vector<std::vector<int>> replays = {
-      kMixedQueries, {1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0}, {68, 0, 0, 0, 0, 0, 0},
-      {0, 0, 0, 0, 0, 0, 68}, {9, 9, 9, 9, 9, 9, 14}};
+  const std::vector<std::vector<int>> replays = {kMixedQueries,          {1, 1, 1, 1, 1, 1, 1},
+                                                 {0, 0, 0, 0, 0, 0, 0},  {68, 0, 0, 0, 0, 0, 0},
+                                                 {0, 0, 0, 0, 0, 0, 68}, {9, 9, 9, 9, 9, 9, 14}};
   for (const std::vector<int>& query_lens : replays) {
     // The same q and caches; other query tokens belong to other sequences.
     AttentionBatch now = batch_;
@@ -211,8 +211,8 @@ TEST_F(RaggedLaunchTest, InconsistentQueryRangesAreReported) {
   set_up(spec, 2);
   const std::vector<int32_t> good = batch_.query_start_loc;
   // Entry 3 falls behind entry 2; the last one lies beyond the query tokens.
-  for (const auto& [entry, bad] : {std::pair<size_t, int32_t>{3, good[2] - 1},
-                                   std::pair<size_t, int32_t>{7, good[7] + 1}}) {
+  for (const auto& [entry, bad] :
+       {std::pair<size_t, int32_t>{3, good[2] - 1}, std::pair<size_t, int32_t>{7, good[7] + 1}}) {
     std::vector<int32_t> wrong = good;
     wrong[entry] = bad;
     ASSERT_TRUE(device_batch_->set_query_start_loc(wrong).is_ok());

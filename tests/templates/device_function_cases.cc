@@ -285,6 +285,11 @@ std::vector<DeviceFunctionCase> memory_cases() {
                        return out;
                      }});
   }
+  cases.push_back({"Hold", "out[lane] = *dev::hold(in + 31 - lane);", 32, 32, [](const Words& in) {
+                     Words out;
+                     for (size_t i = 0; i < 32; ++i) out.push_back(in[31 - i]);
+                     return out;
+                   }});
   cases.push_back({"CpAsyncGroupsAndZeroFill", R"(
       uint32_t* rows = shared;
       for (int i = 0; i < 4; ++i) shared[256 + lane * 4 + i] = 0xdeadbeefu;

@@ -76,6 +76,13 @@ struct RawWord<16> {
   }
 };
 
+template <class T>
+PAGEJIT_DEVICE const T* hold(const T* p) {
+  const T* held;
+  asm("mov.b64 %0, %1;" : "=l"(held) : "l"(p));
+  return held;
+}
+
 // T is a trivial type of 1, 4, 8 or 16 bytes, p is aligned to its size.
 template <class T>
 PAGEJIT_DEVICE T load_global(const T* p) {

@@ -734,7 +734,8 @@ class Query {
       // inside the head or beyond it.
       const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
       const bool exists = row < source.num_rows;
-      const uint16_t* start = source.row_start<C>(row) + column;
+      // Held, or each of the loads below would have its address multiplied out from the strides.
+      const uint16_t* start = dev::hold(source.row_start<C>(row) + column);
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
