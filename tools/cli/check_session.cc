@@ -79,8 +79,17 @@ CheckOptions make_check(const WorkItem& item, int max_kv_heads, uint64_t seed, i
   options.batch.seed = seed + static_cast<uint64_t>(batch_idx);
   options.batch.layout = static_cast<CacheLayout>(batch_idx % kNumLayouts);
   options.batch.scale = static_cast<float>(item.scale);
+  options.batch.window_left = item.window_left;
+  options.batch.window_right = item.window_right;
+  options.batch.soft_cap = static_cast<float>(item.soft_cap);
+  const bool is_ragged = item.spec.queries != QueryLengths::kOne;
   if (batch_idx == 0) {
     options.batch.seq_lens = default_seq_lens(item.spec.block_size);
+    if (is_ragged) {
+      // Nothing, a prompt, a decode step, speculative tokens and a chunk behind a long cache.
+      options.batch.query_lens = {0, 1, item.spec.block_size - 1, 1, 3, 70, 5};
+      options.batch.unused_queries = 2;
+    }
     return options;
   }
   std::mt19937_64 random(options.batch.seed);
@@ -89,6 +98,12 @@ CheckOptions make_check(const WorkItem& item, int max_kv_heads, uint64_t seed, i
   options.batch.seq_lens = {2048 + static_cast<int>(random() % 200)};
   for (int i = 0; i < 6; ++i) options.batch.seq_lens.push_back(static_cast<int>(random() % 1200));
   std::swap(options.batch.seq_lens[0], options.batch.seq_lens[random() % 7]);
+  if (is_ragged) {
+    const int most = item.spec.queries == QueryLengths::kFew ? 8 : 100;
+    for (size_t i = 0; i < options.batch.seq_lens.size(); ++i) {
+      options.batch.query_lens.push_back(static_cast<int>(random() % static_cast<uint64_t>(most)));
+    }
+  }
   return options;
 }
 

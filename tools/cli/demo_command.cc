@@ -63,7 +63,9 @@ class Demo {
     const auto shape = models::parse_model_config(model.config, {.dtype = dtype});
     if (!shape) return context_.fail(shape.status().with_context(model.name));
     WorkList work;
-    if (const Status s = add_model(*shape, std::string(model.name), kBlockSize, false, &work); !s) {
+    if (const Status s =
+            add_model(*shape, std::string(model.name), {.block_size = kBlockSize}, &work);
+        !s) {
       return context_.fail(s);
     }
     for (const WorkItem& item : work.items) run_kernel(item);
@@ -112,6 +114,8 @@ class Demo {
         session_.is_emulator() ? std::min(2, item.num_kv_heads) : item.num_kv_heads;
     options.batch.seq_lens = kSeqLens;
     options.batch.scale = static_cast<float>(item.scale);
+    options.batch.window_left = item.window_left;
+    options.batch.soft_cap = static_cast<float>(item.soft_cap);
     const int longest = *std::max_element(kSeqLens.begin(), kSeqLens.end());
     options.num_splits =
         std::max(2, kernel->choose_num_splits(static_cast<int>(kSeqLens.size()),

@@ -62,6 +62,33 @@ Result<Heads> resolve_heads(const SpecFlags& flags) {
   return Heads{*flags.group_size, flags.num_kv_heads.value_or(0)};
 }
 
+// Query lengths, mask and score changes.
+Status set_queries(const SpecFlags& flags, WorkItem* item) {
+  const Result<QueryLengths> queries = queries_of(flags);
+  if (!queries) return queries.status();
+  KernelSpec& spec = item->spec;
+  spec.queries = *queries;
+  if (flags.causal) spec.causality = Causality::kCausal;
+  if (flags.window) {
+    if (*flags.window < 1) {
+      return usage("--window " + std::to_string(*flags.window) + ": must be at least 1");
+    }
+    spec.window = true;
+    item->window_left = *flags.window - 1;
+  }
+  if (flags.soft_cap) {
+    if (!(*flags.soft_cap > 0 && std::isfinite(*flags.soft_cap))) {
+      return usage("--soft-cap " + std::to_string(*flags.soft_cap) +
+                   ": must be positive and finite");
+    }
+    spec.soft_cap = true;
+    item->soft_cap = *flags.soft_cap;
+  }
+  spec.alibi = flags.alibi;
+  spec.sinks = flags.sinks;
+  return Status::ok();
+}
+
 Result<WorkItem> make_item(const SpecFlags& flags) {
   if (!flags.head_size) return usage("--head-size is missing");
   const Result<DataType> dtype = dtype_of(flags);
@@ -74,6 +101,7 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
   item.spec.block_size = flags.block_size.value_or(kDefaultBlockSize);
   item.spec.group_size = heads->group_size;
   item.spec.debug = flags.debug;
+  if (const Status status = set_queries(flags, &item); !status) return status;
   item.num_kv_heads = heads->num_kv_heads;
   if (const Status status = validate(item.spec); !status) return status;
   return item;
@@ -81,8 +109,7 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
 
 void add_item(WorkItem item, WorkList* list) {
   for (WorkItem& known : list->items) {
-    if (known.spec == item.spec && known.num_kv_heads == item.num_kv_heads &&
-        known.scale == item.scale) {
+    if (known.is_same_kernel(item)) {
       const std::string& name = item.model;
       if (!name.empty() && known.model != name) known.model += ", " + name;
       return;
@@ -122,6 +149,24 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
       ->type_name("TYPE")
       ->group("What");
   command
+      .add_option(
+          "--queries", flags->queries,
+          "Query tokens per sequence that the kernel is for: one (decode), few (speculative "
+          "decode), many (prefill); few and many take any number (default one)")
+      ->type_name("N")
+      ->group("What");
+  command
+      .add_flag("--causal", flags->causal,
+                "With --queries few or many: a causal mask, aligned to the end of the sequence")
+      ->group("What");
+  number("--window", &flags->window, "A sliding window of so many keys, the query's own included");
+  command.add_option("--soft-cap", flags->soft_cap, "Scores become X * tanh(scores / X)")
+      ->type_name("X")
+      ->group("What");
+  command.add_flag("--alibi", flags->alibi, "A bias that is linear in the distance")->group("What");
+  command.add_flag("--sinks", flags->sinks, "One more logit per head, without a value")
+      ->group("What");
+  command
       .add_flag("--debug-checks", flags->debug,
                 "Kernels that check every block id, length and the workspace on the device")
       ->group("What");
@@ -137,19 +182,41 @@ std::vector<KernelSpec> WorkList::specs() const {
   return distinct;
 }
 
-Status add_model(const models::ModelShape& shape, const std::string& name, int block_size,
-                 bool debug, WorkList* list) {
+bool WorkItem::is_same_kernel(const WorkItem& other) const {
+  return spec == other.spec && num_kv_heads == other.num_kv_heads && scale == other.scale &&
+         window_left == other.window_left && window_right == other.window_right &&
+         soft_cap == other.soft_cap;
+}
+
+Result<QueryLengths> queries_of(const SpecFlags& flags) {
+  if (flags.queries == "one") return QueryLengths::kOne;
+  if (flags.queries == "few") return QueryLengths::kFew;
+  if (flags.queries == "many") return QueryLengths::kMany;
+  return usage("--queries " + flags.queries + ": must be one, few or many");
+}
+
+Status add_model(const models::ModelShape& shape, const std::string& name,
+                 const ModelKernels& kernels, WorkList* list) {
   list->description += name + ": " + models::describe_model(shape);
   for (const models::LayerKind& kind : shape.kinds) {
     if (models::needs_no_kernel(kind)) continue;
-    Result<KernelSpec> spec = models::spec_of_kind(shape, kind, block_size);
+    Result<KernelSpec> spec =
+        models::spec_of_kind(shape, kind, kernels.block_size, kernels.queries);
     if (!spec) {
       if (spec.status().code() != StatusCode::kUnsupported) return spec.status();
       list->unsupported.push_back(name + ": " + spec.status().message());
       continue;
     }
-    spec->debug = debug;
-    WorkItem item = {*spec, kind.attention.num_kv_heads, kind.attention.scale, name};
+    spec->debug = kernels.debug;
+    WorkItem item = {.spec = *spec,
+                     .num_kv_heads = kind.attention.num_kv_heads,
+                     .scale = kind.attention.scale,
+                     .soft_cap = kind.attention.soft_cap,
+                     .model = name};
+    if (spec->window) {
+      item.window_left = static_cast<int>(kind.attention.window - 1);
+      if (spec->causality == Causality::kNone) item.window_right = item.window_left;
+    }
     const double usual = 1.0 / std::sqrt(static_cast<double>(spec->head_size));
     if (item.scale == usual) item.scale = 0;
     add_item(std::move(item), list);
@@ -168,7 +235,9 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
     return list;
   }
   if (flags.has_spec()) {
-    return usage("--model excludes --head-size, --group-size, --num-heads and --num-kv-heads");
+    return usage(
+        "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
+        "--window, --soft-cap, --alibi and --sinks");
   }
   models::ParseOptions options;
   if (flags.dtype) {
@@ -182,9 +251,11 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
     const Result<models::ModelShape> share =
         models::apply_tensor_parallel(*shape, flags.tensor_parallel.value_or(1));
     if (!share) return share.status().with_context(path);
-    const int block_size = flags.block_size.value_or(kDefaultBlockSize);
-    if (Status s = add_model(*share, model_name(path), block_size, flags.debug, &list); !s)
-      return s;
+    const Result<QueryLengths> queries = queries_of(flags);
+    if (!queries) return queries.status();
+    const ModelKernels kernels = {flags.block_size.value_or(kDefaultBlockSize), *queries,
+                                  flags.debug};
+    if (Status s = add_model(*share, model_name(path), kernels, &list); !s) return s;
   }
   return list;
 }
@@ -212,9 +283,19 @@ Result<std::vector<Target>> parse_targets(const std::vector<std::string>& texts)
 }
 
 std::string short_spec(const KernelSpec& spec) {
-  return std::string(data_type_name(spec.q_dtype)) + " d" + std::to_string(spec.head_size) + " b" +
-         std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size) +
-         (spec.debug ? " debug" : "");
+  std::string text = spec.queries == QueryLengths::kOne   ? ""
+                     : spec.queries == QueryLengths::kFew ? "few "
+                                                          : "many ";
+  text += std::string(data_type_name(spec.q_dtype)) + " d" + std::to_string(spec.head_size) + " b" +
+          std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size);
+  if (spec.causality == Causality::kCausal) text += " causal";
+  if (spec.causality == Causality::kPerSequence) text += " causal by flag";
+  if (spec.window) text += " window";
+  if (spec.soft_cap) text += " cap";
+  if (spec.alibi) text += " alibi";
+  if (spec.sinks) text += " sinks";
+  if (spec.debug) text += " debug";
+  return text;
 }
 
 std::string model_name(const std::string& path) {

@@ -27,9 +27,18 @@ struct SpecFlags {
   std::optional<int> num_kv_heads;
   std::optional<std::string> dtype;
   std::optional<int> tensor_parallel;
+  std::string queries = "one";  // one, few, many
+  bool causal = false;
+  std::optional<int> window;  // keys, the query's own included
+  std::optional<double> soft_cap;
+  bool alibi = false;
+  bool sinks = false;
   bool debug = false;
 
-  bool has_spec() const { return head_size || group_size || num_heads || num_kv_heads; }
+  bool has_spec() const {
+    return head_size || group_size || num_heads || num_kv_heads || causal || window || soft_cap ||
+           alibi || sinks;
+  }
 };
 
 // `with_models`: --model and --tp too.
@@ -40,10 +49,17 @@ struct WorkItem {
   KernelSpec spec;
   int num_kv_heads = 0;  // on one GPU; 0: not known
   double scale = 0;      // softmax scale; 0: 1 / sqrt(head_size)
-  std::string model;     // "llama-3.1-8b"; "" for a spec of one's own
+  // Where the spec has them: AttentionArgs' window_left and window_right, and its soft_cap.
+  int window_left = -1;
+  int window_right = -1;
+  double soft_cap = 0;
+  std::string model = "";  // "llama-3.1-8b"; "" for a spec of one's own
+
+  // But for the model.
+  bool is_same_kernel(const WorkItem& other) const;
 };
 
-// The kernels of a command: distinct in spec, KV heads and scale.
+// The kernels of a command: distinct in spec, KV heads and launch values.
 struct WorkList {
   std::vector<WorkItem> items;
   std::vector<std::string> unsupported;  // one sentence per layer kind without a kernel
@@ -58,8 +74,16 @@ struct WorkList {
 Result<WorkList> make_work_list(const SpecFlags& flags);
 
 // The kernels of one model, added to `list`.
-Status add_model(const models::ModelShape& shape, const std::string& name, int block_size,
-                 bool debug, WorkList* list);
+struct ModelKernels {
+  int block_size = 16;
+  QueryLengths queries = QueryLengths::kOne;
+  bool debug = false;
+};
+Status add_model(const models::ModelShape& shape, const std::string& name,
+                 const ModelKernels& kernels, WorkList* list);
+
+// --queries; kInvalidArgument with what is legal.
+Result<QueryLengths> queries_of(const SpecFlags& flags);
 
 // The one spec of a command that takes no model.
 Result<KernelSpec> make_spec(const SpecFlags& flags);
@@ -67,7 +91,7 @@ Result<KernelSpec> make_spec(const SpecFlags& flags);
 // "sm_80,sm_90a" and "host", in any number of arguments, each target once. Empty: empty.
 Result<std::vector<Target>> parse_targets(const std::vector<std::string>& texts);
 
-// "bf16 d128 b16 g4": a spec in few letters, for tables.
+// "bf16 d128 b16 g4", "many bf16 d128 b16 g4 causal window": a spec in few letters, for tables.
 std::string short_spec(const KernelSpec& spec);
 
 // "llama-3.1-8b" for ".../llama-3.1-8b/config.json" and ".../llama-3.1-8b.json".

@@ -39,19 +39,31 @@ std::string mla_text(const MlaDims& mla) {
   return text;
 }
 
+// Whether kernels have this mask for one query token per sequence, or for several.
+bool has_mask(MaskKind mask, QueryLengths queries) {
+  switch (mask) {
+    case MaskKind::kCausal:
+    case MaskKind::kSlidingWindow:
+      return true;
+    case MaskKind::kBidirectional:
+      // What decodes token by token is not bidirectional.
+      return queries != QueryLengths::kOne;
+    case MaskKind::kChunked:
+    case MaskKind::kPrefix:
+      return false;
+  }
+  return false;
+}
+
 // What the kernels of this version do not do, each as a noun.
-std::vector<std::string> missing_features(const LayerAttention& attention) {
+std::vector<std::string> missing_features(const LayerAttention& attention, QueryLengths queries) {
   std::vector<std::string> missing;
   if (attention.family == LayerFamily::kLinear) missing.push_back(attention.layer_type + " layers");
   if (attention.family == LayerFamily::kUnknown) {
     missing.push_back("layer type \"" + attention.layer_type + "\"");
   }
   if (attention.mla) missing.push_back(mla_text(*attention.mla));
-  if (attention.mask != MaskKind::kCausal) missing.push_back(mask_text(attention));
-  if (attention.soft_cap > 0) missing.push_back("soft cap " + number(attention.soft_cap));
-  if (attention.sinks) missing.push_back("attention sinks");
-  if (attention.alibi)
-    missing.push_back("ALiBi of maximum bias " + number(attention.alibi_max_bias));
+  if (!has_mask(attention.mask, queries)) missing.push_back(mask_text(attention));
   return missing;
 }
 
@@ -67,10 +79,11 @@ std::string join(const std::vector<std::string>& parts, const std::string& last)
 
 bool needs_no_kernel(const LayerKind& kind) { return kind.attention.family == LayerFamily::kNone; }
 
-Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, int block_size) {
+Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, int block_size,
+                                QueryLengths queries) {
   const LayerAttention& attention = kind.attention;
   const std::string where = describe_layers(kind.layers, shape.num_layers);
-  const std::vector<std::string> missing = missing_features(attention);
+  const std::vector<std::string> missing = missing_features(attention, queries);
   if (!missing.empty()) {
     return Status(StatusCode::kUnsupported,
                   where + ": not supported yet: " + join(missing, " and "));
@@ -80,6 +93,14 @@ Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, 
   spec.head_size = attention.head_size;
   spec.block_size = block_size;
   spec.group_size = attention.group_size();
+  spec.queries = queries;
+  if (queries != QueryLengths::kOne && attention.mask != MaskKind::kBidirectional) {
+    spec.causality = Causality::kCausal;
+  }
+  spec.window = attention.mask != MaskKind::kCausal && attention.window > 0;
+  spec.soft_cap = attention.soft_cap > 0;
+  spec.alibi = attention.alibi;
+  spec.sinks = attention.sinks;
   // A block size that is never legal is the caller's mistake, not the model's.
   KernelSpec usual;
   usual.block_size = block_size;
@@ -99,7 +120,13 @@ std::string describe_attention(const LayerAttention& attention) {
                                     std::to_string(attention.num_kv_heads) + " heads of " +
                                     std::to_string(attention.head_size)};
   if (attention.mask == MaskKind::kCausal) parts.push_back("causal");
-  for (std::string& feature : missing_features(attention)) parts.push_back(std::move(feature));
+  if (attention.mla) parts.push_back(mla_text(*attention.mla));
+  if (attention.mask != MaskKind::kCausal) parts.push_back(mask_text(attention));
+  if (attention.soft_cap > 0) parts.push_back("soft cap " + number(attention.soft_cap));
+  if (attention.sinks) parts.push_back("attention sinks");
+  if (attention.alibi) {
+    parts.push_back("ALiBi of maximum bias " + number(attention.alibi_max_bias));
+  }
   parts.push_back("scale " + number(attention.scale));
   return join(parts, ", ");
 }

@@ -8,10 +8,11 @@
 
 namespace pagejit::models {
 
-// The decode kernel of layers of this kind. kUnsupported with one sentence that names the layers
-// and everything that is missing; nothing is left out to make a kernel fit. The softmax scale is a
-// launch argument and thus never missing.
-Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, int block_size);
+// The kernel of layers of this kind for launches of these query lengths. kUnsupported with one
+// sentence that names the layers and everything that is missing; nothing is left out to make a
+// kernel fit. Softmax scale, width of a window, soft cap, slopes and sinks are launch arguments.
+Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, int block_size,
+                                QueryLengths queries);
 
 // Layers that need no attention kernel at all (an MLP or a mixture of experts alone).
 bool needs_no_kernel(const LayerKind& kind);

@@ -29,10 +29,10 @@ TEST(PrecompileHostTest, SecondRunFindsItsKernels) {
 
 TEST(PrecompileHostTest, SupportedLayersOfAMixedModelAreServed) {
   const CommandResult result =
-      CommandRunner().run({"precompile", "--model", model_file("gemma-3-270m"), "--arch", "host"});
+      CommandRunner().run({"precompile", "--model", model_file("llama-4-scout"), "--arch", "host"});
   EXPECT_EQ(result.exit_code, 7);
   EXPECT_THAT(result.out, HasSubstr("1 kernel: 1 compiled"));
-  EXPECT_THAT(result.err, HasSubstr("(15 of 18): not supported yet: sliding window of 512 keys"));
+  EXPECT_THAT(result.err, HasSubstr("(36 of 48): not supported yet: chunks of 8192 keys"));
 }
 
 // Eight kernels, one at a time: interrupted after the first, which is kept.
@@ -116,9 +116,29 @@ exit 1
   EXPECT_THAT(result.err, HasSubstr("error: no such thing"));
 }
 
+TEST(CheckTest, LayersOfAModelAreCheckedForEveryQueryLength) {
+  const CommandRunner runner;
+  for (const char* queries : {"one", "few", "many"}) {
+    const CommandResult result = runner.run({"check", "--model", model_file("gpt-oss-20b"),
+                                             "--driver", "emulator", "--queries", queries});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr(" window sinks"));
+    EXPECT_THAT(result.out, HasSubstr("4 of 4 checks passed"));
+  }
+}
+
+TEST(CheckTest, OptionsOfASpecOfOnesOwnAreChecked) {
+  const CommandResult result = CommandRunner().run(
+      {"check", "--head-size", "64", "--group-size", "3", "--queries", "few", "--causal",
+       "--window", "30", "--soft-cap", "2", "--alibi", "--sinks", "--driver", "emulator"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("few bf16 d64 b16 g3 causal window cap alibi sinks"));
+  EXPECT_THAT(result.out, HasSubstr("2 of 2 checks passed"));
+}
+
 TEST(CheckTest, ModelWithUnsupportedLayersChecksTheOthers) {
   const CommandResult result = CommandRunner().run(
-      {"check", "--model", model_file("gemma-3-270m"), "--driver", "emulator", "--batches", "1"});
+      {"check", "--model", model_file("llama-4-scout"), "--driver", "emulator", "--batches", "1"});
   EXPECT_EQ(result.exit_code, 7);
   EXPECT_THAT(result.out, HasSubstr("1 of 1 checks passed"));
 }

@@ -136,18 +136,16 @@ TEST(CommandTest, CacheDirectoryThatCannotBeMade) {
 
 TEST(CommandTest, ModelOfUnsupportedLayersOnlySaysSo) {
   const CommandResult result =
-      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("gpt-oss-20b")});
+      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("deepseek-v3")});
   EXPECT_EQ(result.exit_code, 7);
-  EXPECT_THAT(result.out, StartsWith("gpt-oss-20b: gpt_oss, 24 layers, bf16\n"));
-  EXPECT_THAT(result.err, HasSubstr("pagejit: gpt-oss-20b: layers 0, 2, 4, ..., 22 (12 of 24): not "
-                                    "supported yet: sliding window "
-                                    "of 128 keys and attention sinks\n"));
-  EXPECT_THAT(result.err, HasSubstr("(12 of 24): not supported yet: attention sinks\n"));
+  EXPECT_THAT(result.out, StartsWith("deepseek-v3: deepseek_v3, 61 layers, bf16\n"));
+  EXPECT_THAT(result.err, HasSubstr("pagejit: deepseek-v3: all 61 layers: not supported yet: "
+                                    "latent attention (MLA) of 512 + 64\n"));
 }
 
 TEST(CommandTest, JsonFileThatCannotBeWritten) {
   const CommandResult result =
-      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("gpt-oss-20b"),
+      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("deepseek-v3"),
                            "--json", "/nonexistent/out.json"});
   EXPECT_EQ(result.exit_code, 4);
   EXPECT_THAT(result.err, HasSubstr("/nonexistent/out.json: cannot be written"));

@@ -38,6 +38,34 @@ TEST(SpecFlagsTest, ParsesEveryFlag) {
   EXPECT_EQ(list->items[0].num_kv_heads, 2);
 }
 
+TEST(SpecFlagsTest, QueriesMasksAndScoreChanges) {
+  SpecFlags flags = spec_flags();
+  flags.queries = "many";
+  flags.causal = true;
+  flags.window = 100;
+  flags.soft_cap = 30;
+  flags.alibi = flags.sinks = true;
+  const Result<WorkList> list = make_work_list(flags);
+  ASSERT_TRUE(list.is_ok()) << list.status().to_string();
+  EXPECT_EQ(canonical_text(list->items[0].spec),
+            "many q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=4 causal=1 "
+            "window=1 soft_cap=1 alibi=1 sinks=1");
+  EXPECT_EQ(list->items[0].window_left, 99);
+  EXPECT_EQ(list->items[0].soft_cap, 30);
+  flags.queries = "two";
+  EXPECT_EQ(error_of(flags), "--queries two: must be one, few or many");
+  flags.queries = "one";
+  EXPECT_EQ(error_of(flags),
+            "causality 1: must be none (0) where queries is one (0), since a single query token "
+            "sees all keys");
+  flags = spec_flags();
+  flags.window = 0;
+  EXPECT_EQ(error_of(flags), "--window 0: must be at least 1");
+  flags = spec_flags();
+  flags.soft_cap = -1;
+  EXPECT_EQ(error_of(flags), "--soft-cap -1.000000: must be positive and finite");
+}
+
 TEST(SpecFlagsTest, Defaults) {
   const Result<KernelSpec> spec = make_spec(spec_flags());
   ASSERT_TRUE(spec.is_ok());
@@ -69,7 +97,8 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags = spec_flags();
   flags.models = {"config.json"};
   EXPECT_EQ(error_of(flags),
-            "--model excludes --head-size, --group-size, --num-heads and --num-kv-heads");
+            "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
+            "--window, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
   flags.dtype = "fp8";
   EXPECT_EQ(error_of(flags).substr(0, 26), "--dtype: data type \"fp8\": ");
@@ -89,15 +118,15 @@ TEST(WorkListTest, EqualKernelsOfSeveralModelsAreMadeOnce) {
   attention.head_size = 64;
   attention.scale = 0.125;
   shape.kinds = {{attention, {0, 1}}};
-  ASSERT_TRUE(add_model(shape, "a", 16, false, &list).is_ok());
-  ASSERT_TRUE(add_model(shape, "b", 16, false, &list).is_ok());
+  ASSERT_TRUE(add_model(shape, "a", {}, &list).is_ok());
+  ASSERT_TRUE(add_model(shape, "b", {}, &list).is_ok());
   ASSERT_EQ(list.items.size(), 1u);
   EXPECT_EQ(list.items[0].model, "a, b");
   EXPECT_EQ(list.items[0].scale, 0);  // the usual one
 
   // Another scale is another launch of the same kernel.
   shape.kinds[0].attention.scale = 0.5;
-  ASSERT_TRUE(add_model(shape, "c", 16, false, &list).is_ok());
+  ASSERT_TRUE(add_model(shape, "c", {}, &list).is_ok());
   EXPECT_EQ(list.items.size(), 2u);
   EXPECT_EQ(list.items[1].scale, 0.5);
   EXPECT_EQ(list.specs().size(), 1u);
@@ -110,12 +139,39 @@ TEST(WorkListTest, LayersWithoutAKernelAreNeverDropped) {
   models::LayerAttention attention;
   attention.num_heads = attention.num_kv_heads = 1;
   attention.head_size = 64;
-  attention.sinks = true;
+  attention.mask = models::MaskKind::kChunked;
+  attention.window = 64;
   shape.kinds = {{attention, {0, 1}}};
-  ASSERT_TRUE(add_model(shape, "m", 16, false, &list).is_ok());
+  ASSERT_TRUE(add_model(shape, "m", {}, &list).is_ok());
   EXPECT_TRUE(list.items.empty());
   EXPECT_EQ(list.unsupported,
-            std::vector<std::string>{"m: all 2 layers: not supported yet: attention sinks"});
+            std::vector<std::string>{"m: all 2 layers: not supported yet: chunks of 64 keys"});
+}
+
+TEST(WorkListTest, WindowsAndCapsOfAModelAreLaunchArguments) {
+  WorkList list;
+  models::ModelShape shape;
+  shape.num_layers = 3;
+  models::LayerAttention attention;
+  attention.num_heads = attention.num_kv_heads = 1;
+  attention.head_size = 64;
+  attention.soft_cap = 50;
+  attention.mask = models::MaskKind::kSlidingWindow;
+  attention.window = 64;
+  models::LayerAttention wider = attention;
+  wider.window = 128;
+  models::LayerAttention both_sides = attention;
+  both_sides.mask = models::MaskKind::kBidirectional;
+  shape.kinds = {{attention, {0}}, {wider, {1}}, {both_sides, {2}}};
+  ASSERT_TRUE(add_model(shape, "m", {.queries = QueryLengths::kMany}, &list).is_ok());
+  ASSERT_EQ(list.items.size(), 3u);
+  EXPECT_EQ(list.specs().size(), 2u) << "the width of a window is no part of the spec";
+  EXPECT_EQ(list.items[0].window_left, 63) << "64 keys, the query's own included";
+  EXPECT_EQ(list.items[0].window_right, -1);
+  EXPECT_EQ(list.items[0].soft_cap, 50);
+  EXPECT_EQ(list.items[1].window_left, 127);
+  EXPECT_EQ(list.items[2].spec.causality, Causality::kNone);
+  EXPECT_EQ(list.items[2].window_right, 63);
 }
 
 TEST(TargetsTest, CommasAndRepetitionEachOnce) {

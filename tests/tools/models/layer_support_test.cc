@@ -9,16 +9,16 @@ namespace {
 
 ModelShape shape_of(const char* model) { return *load_model_config(data_path(model)); }
 
-std::string missing(const char* model, size_t kind = 0) {
+std::string missing(const char* model, size_t kind = 0, QueryLengths queries = QueryLengths::kOne) {
   const ModelShape shape = shape_of(model);
-  const Result<KernelSpec> spec = spec_of_kind(shape, shape.kinds[kind], 16);
+  const Result<KernelSpec> spec = spec_of_kind(shape, shape.kinds[kind], 16, queries);
   EXPECT_EQ(spec.status().code(), StatusCode::kUnsupported) << model;
   return spec.status().message();
 }
 
 TEST(LayerSupportTest, CausalLayersGiveASpec) {
   const ModelShape shape = shape_of("falcon-7b");
-  const Result<KernelSpec> spec = spec_of_kind(shape, shape.kinds[0], 32);
+  const Result<KernelSpec> spec = spec_of_kind(shape, shape.kinds[0], 32, QueryLengths::kOne);
   ASSERT_TRUE(spec.is_ok()) << spec.status().to_string();
   EXPECT_EQ(canonical_text(*spec),
             "decode q=bf16 kv=bf16 out=bf16 head_size=64 block_size=32 group_size=71");
@@ -26,21 +26,27 @@ TEST(LayerSupportTest, CausalLayersGiveASpec) {
 
 TEST(LayerSupportTest, CustomScaleIsALaunchArgument) {
   const ModelShape shape = shape_of("granite-3.1-8b");
-  EXPECT_TRUE(spec_of_kind(shape, shape.kinds[0], 16).is_ok());
+  EXPECT_TRUE(spec_of_kind(shape, shape.kinds[0], 16, QueryLengths::kOne).is_ok());
+}
+
+TEST(LayerSupportTest, MasksAndScoreChangesAreInTheSpec) {
+  const auto text = [](const char* model, size_t kind, QueryLengths queries) {
+    const ModelShape shape = shape_of(model);
+    const Result<KernelSpec> spec = spec_of_kind(shape, shape.kinds[kind], 16, queries);
+    EXPECT_TRUE(spec.is_ok()) << spec.status().to_string();
+    const std::string all = canonical_text(*spec);
+    return all.substr(0, all.find(' ')) + all.substr(all.find(" group_size="));
+  };
+  EXPECT_EQ(text("mistral-7b-v0.1", 0, QueryLengths::kOne), "decode group_size=4 window=1");
+  EXPECT_EQ(text("mistral-7b-v0.1", 0, QueryLengths::kMany), "many group_size=4 causal=1 window=1");
+  EXPECT_EQ(text("gemma-2-9b", 0, QueryLengths::kFew),
+            "few group_size=2 causal=1 window=1 soft_cap=1");
+  EXPECT_EQ(text("gemma-2-9b", 1, QueryLengths::kOne), "decode group_size=2 soft_cap=1");
+  EXPECT_EQ(text("gpt-oss-20b", 0, QueryLengths::kOne), "decode group_size=8 window=1 sinks=1");
+  EXPECT_EQ(text("mpt-7b", 0, QueryLengths::kOne), "decode group_size=1 alibi=1");
 }
 
 TEST(LayerSupportTest, SentencesNameTheLayersAndAllThatIsMissing) {
-  EXPECT_EQ(missing("mistral-7b-v0.1"),
-            "all 32 layers: not supported yet: sliding window of 4096 keys");
-  EXPECT_EQ(
-      missing("gemma-2-9b"),
-      "layers 0, 2, 4, ..., 40 (21 of 42): not supported yet: sliding window of 4096 keys and "
-      "soft cap 50");
-  EXPECT_EQ(missing("gemma-2-9b", 1),
-            "layers 1, 3, 5, ..., 41 (21 of 42): not supported yet: soft cap 50");
-  EXPECT_EQ(missing("gpt-oss-20b", 1),
-            "layers 1, 3, 5, ..., 23 (12 of 24): not supported yet: attention sinks");
-  EXPECT_EQ(missing("mpt-7b"), "all 32 layers: not supported yet: ALiBi of maximum bias 8");
   EXPECT_EQ(missing("deepseek-v3"),
             "all 61 layers: not supported yet: latent attention (MLA) of 512 + 64");
   EXPECT_EQ(missing("deepseek-v3.2"),
@@ -56,7 +62,7 @@ TEST(LayerSupportTest, FullLayersOfAMixedModelAreServed) {
   for (const char* model :
        {"gemma-3-270m", "gemma-3-27b", "llama-4-scout", "exaone-4.0-32b", "qwen3-next-80b"}) {
     const ModelShape shape = shape_of(model);
-    EXPECT_TRUE(spec_of_kind(shape, shape.kinds[1], 16).is_ok()) << model;
+    EXPECT_TRUE(spec_of_kind(shape, shape.kinds[1], 16, QueryLengths::kMany).is_ok()) << model;
   }
 }
 
@@ -66,7 +72,8 @@ TEST(LayerSupportTest, HeadSizeBeyondTheKernelsIsOneKindsLimit) {
 
 TEST(LayerSupportTest, BadBlockSizeIsTheCallersMistake) {
   const ModelShape shape = shape_of("llama-3.1-8b");
-  EXPECT_EQ(spec_of_kind(shape, shape.kinds[0], 0).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(spec_of_kind(shape, shape.kinds[0], 0, QueryLengths::kOne).status().code(),
+            StatusCode::kInvalidArgument);
 }
 
 TEST(DescribeTest, ModelForPeople) {
