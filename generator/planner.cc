@@ -25,7 +25,7 @@ int estimate_registers(const AttentionConfig& c) {
   constexpr int kOther = 84;  // measured rest of compiled kernels, d 64 to 256
   // Positions, slopes, limits and constants of what is switched on, as compiled kernels have them.
   const int features = (c.is_ragged ? 3 : 0) + (c.has_alibi ? 2 * c.row_tiles : 0) +
-                       (c.has_window ? 5 : 0) + (c.has_soft_cap ? 4 : 0);
+                       (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0);
   return accumulators + query + scores_and_p + features + kOther;
 }
 
@@ -119,7 +119,9 @@ AttentionConfig base_config(const KernelSpec& spec) {
   c.is_bfloat16 = spec.q_dtype == DataType::kBFloat16;
   c.is_ragged = spec.queries != QueryLengths::kOne;
   c.causality = static_cast<pagejit_shared::Causality>(spec.causality);
+  c.kv_table = static_cast<pagejit_shared::KvTable>(spec.kv_table);
   c.has_window = spec.window;
+  c.has_chunks = spec.chunked;
   c.has_soft_cap = spec.soft_cap;
   c.has_alibi = spec.alibi;
   c.has_sinks = spec.sinks;

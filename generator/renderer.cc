@@ -26,6 +26,18 @@ std::string causality_name(pagejit_shared::Causality causality) {
   return "unknown";
 }
 
+std::string kv_table_name(pagejit_shared::KvTable table) {
+  switch (table) {
+    case pagejit_shared::KvTable::kBlocks:
+      return "kBlocks";
+    case pagejit_shared::KvTable::kCsr:
+      return "kCsr";
+    case pagejit_shared::KvTable::kContiguous:
+      return "kContiguous";
+  }
+  return "unknown";
+}
+
 std::string kernel_name(const KernelSpec& spec) {
   std::string name = spec.queries == QueryLengths::kOne   ? "pagejit_decode_"
                      : spec.queries == QueryLengths::kFew ? "pagejit_attention_few_"
@@ -36,7 +48,10 @@ std::string kernel_name(const KernelSpec& spec) {
   name += "_g" + std::to_string(spec.group_size);
   if (spec.causality == Causality::kCausal) name += "_causal";
   if (spec.causality == Causality::kPerSequence) name += "_maybe_causal";
+  if (spec.kv_table == KvTable::kCsr) name += "_csr";
+  if (spec.kv_table == KvTable::kContiguous) name += "_contiguous";
   if (spec.window) name += "_window";
+  if (spec.chunked) name += "_chunked";
   if (spec.soft_cap) name += "_cap";
   if (spec.alibi) name += "_alibi";
   if (spec.sinks) name += "_sinks";
@@ -63,7 +78,9 @@ TemplateValues values_of(const KernelConfig& config) {
       {"is_bfloat16", flag(c.is_bfloat16)},
       {"is_ragged", flag(c.is_ragged)},
       {"causality", causality_name(c.causality)},
+      {"kv_table", kv_table_name(c.kv_table)},
       {"has_window", flag(c.has_window)},
+      {"has_chunks", flag(c.has_chunks)},
       {"has_soft_cap", flag(c.has_soft_cap)},
       {"has_alibi", flag(c.has_alibi)},
       {"has_sinks", flag(c.has_sinks)},

@@ -44,6 +44,18 @@ Status check_queries(const KernelSpec& spec) {
         "causality " + std::to_string(causality) +
         ": must be none (0) where queries is one (0), since a single query token sees all keys");
   }
+  const int table = static_cast<int>(spec.kv_table);
+  if (table < 0 || table > static_cast<int>(KvTable::kContiguous)) {
+    return invalid("kv_table " + std::to_string(table) +
+                   ": legal are blocks (0), CSR (1) and contiguous (2)");
+  }
+  if (spec.kv_table == KvTable::kContiguous && spec.block_size != 1) {
+    return invalid("block_size " + std::to_string(spec.block_size) +
+                   ": must be 1 where kv_table is contiguous (2), which has no blocks");
+  }
+  if (spec.window && spec.chunked) {
+    return invalid("window 1: must be 0 where chunked is 1; a chunk is a window of its own");
+  }
   return Status::ok();
 }
 
@@ -67,11 +79,10 @@ struct Switch {
   std::string_view name;
   bool KernelSpec::*field;
 };
-constexpr Switch kSwitches[] = {{"window", &KernelSpec::window},
-                                {"soft_cap", &KernelSpec::soft_cap},
-                                {"alibi", &KernelSpec::alibi},
-                                {"sinks", &KernelSpec::sinks},
-                                {"debug", &KernelSpec::debug}};
+constexpr Switch kSwitches[] = {
+    {"window", &KernelSpec::window},     {"chunked", &KernelSpec::chunked},
+    {"soft_cap", &KernelSpec::soft_cap}, {"alibi", &KernelSpec::alibi},
+    {"sinks", &KernelSpec::sinks},       {"debug", &KernelSpec::debug}};
 
 }  // namespace
 
@@ -125,6 +136,8 @@ std::string canonical_text(const KernelSpec& spec) {
   text += " group_size=" + std::to_string(spec.group_size);
   if (spec.causality == Causality::kCausal) text += " causal=1";
   if (spec.causality == Causality::kPerSequence) text += " causal=sequence";
+  if (spec.kv_table == KvTable::kCsr) text += " table=csr";
+  if (spec.kv_table == KvTable::kContiguous) text += " table=contiguous";
   for (const Switch& option : kSwitches) {
     if (spec.*option.field) text += " " + std::string(option.name) + "=1";
   }
@@ -160,6 +173,15 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
                                     : Causality::kPerSequence;
     return Status::ok();
   }
+  if (name == "table") {
+    if (value != "blocks" && value != "csr" && value != "contiguous") {
+      return invalid("table \"" + value + "\": must be blocks, csr or contiguous");
+    }
+    spec.kv_table = value == "blocks" ? KvTable::kBlocks
+                    : value == "csr"  ? KvTable::kCsr
+                                      : KvTable::kContiguous;
+    return Status::ok();
+  }
   for (const Switch& option : kSwitches) {
     if (name != option.name) continue;
     if (value != "0" && value != "1") return invalid(name + " \"" + value + "\": must be 0 or 1");
@@ -167,8 +189,8 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
     return Status::ok();
   }
   return invalid("spec field \"" + name +
-                 "\": legal are q, kv, out, head_size, block_size, group_size, causal, window, "
-                 "soft_cap, alibi, sinks, debug");
+                 "\": legal are q, kv, out, head_size, block_size, group_size, causal, table, "
+                 "window, chunked, soft_cap, alibi, sinks, debug");
 }
 
 }  // namespace

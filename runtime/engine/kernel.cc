@@ -21,7 +21,9 @@ using pagejit_shared::WorkspaceHeader;
 
 // The upper bound of the tokens of one sequence, by which splits are chosen.
 int64_t length_bound(const LoadedKernel& kernel, const AttentionArgs& args) {
-  const int64_t capacity = int64_t{args.max_blocks_per_seq} * kernel.parts.config.spec.block_size;
+  const KernelSpec& spec = kernel.parts.config.spec;
+  if (spec.kv_table != KvTable::kBlocks) return args.max_seq_len;
+  const int64_t capacity = int64_t{args.max_blocks_per_seq} * spec.block_size;
   return args.max_seq_len == 0 ? capacity : std::min<int64_t>(args.max_seq_len, capacity);
 }
 
@@ -42,6 +44,10 @@ AttentionParams make_params(const LoadedKernel& kernel, const AttentionArgs& arg
       .lse = args.lse,
       .block_table = args.block_table,
       .seq_lens = args.seq_lens,
+      .kv_indptr = args.kv_indptr,
+      .kv_indices = args.kv_indices,
+      .kv_last_block_len = args.kv_last_block_len,
+      .kv_start_loc = args.kv_start_loc,
       .query_start_loc = args.query_start_loc,
       .causal_flags = args.causal_flags,
       .alibi_slopes = args.alibi_slopes,
@@ -70,6 +76,7 @@ AttentionParams make_params(const LoadedKernel& kernel, const AttentionArgs& arg
           args.num_splits == 0 ? kernel.split.min_split_tokens() : kernel.split.tile_tokens,
       .window_left = args.window_left,
       .window_right = args.window_right,
+      .chunk_size = args.chunk_size,
       .scale = args.scale,
       .soft_cap = args.soft_cap,
   };

@@ -41,12 +41,6 @@ bool bad(const void* pointer, uintptr_t alignment) {
   for (auto [name, pointer] : vectors) {
     if (bad(pointer, kVectorBytes)) return bad_pointer(name, pointer, kVectorBytes);
   }
-  if (bad(args.block_table, alignof(int32_t))) {
-    return bad_pointer("block_table", args.block_table, alignof(int32_t));
-  }
-  if (bad(args.seq_lens, alignof(int32_t))) {
-    return bad_pointer("seq_lens", args.seq_lens, alignof(int32_t));
-  }
   return bad_pointer("lse", args.lse, alignof(float));
 }
 
@@ -64,6 +58,34 @@ bool bad(const void* pointer, uintptr_t alignment) {
     }
   }
   return Status(StatusCode::kInternal, "a stride was refused without a reason");
+}
+
+Status check_ints(const char* name, const int32_t* pointer) {
+  return bad(pointer, alignof(int32_t)) ? bad_pointer(name, pointer, alignof(int32_t)) : Status();
+}
+
+// Where the KV tokens are.
+Status check_table(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
+  if (config.kv_table == pagejit_shared::KvTable::kContiguous) {
+    return check_ints("kv_start_loc", args.kv_start_loc);
+  }
+  if (config.kv_table == pagejit_shared::KvTable::kCsr) {
+    Status status = check_ints("kv_indptr", args.kv_indptr);
+    if (status) status = check_ints("kv_indices", args.kv_indices);
+    if (status) status = check_ints("kv_last_block_len", args.kv_last_block_len);
+    return status;
+  }
+  if (Status status = check_ints("block_table", args.block_table); !status) return status;
+  if (Status status = check_ints("seq_lens", args.seq_lens); !status) return status;
+  if (args.max_blocks_per_seq < 0) {
+    return invalid(
+        fmt::format("max_blocks_per_seq {}: must not be negative", args.max_blocks_per_seq));
+  }
+  if (args.block_table_stride < args.max_blocks_per_seq) {
+    return invalid(fmt::format("block_table_stride {}: must be at least max_blocks_per_seq ({})",
+                               args.block_table_stride, args.max_blocks_per_seq));
+  }
+  return {};
 }
 
 Status check_floats(const char* name, const float* pointer) {
@@ -92,6 +114,9 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
   if (config.is_ragged) {
     if (Status status = check_queries(config, args); !status) return status;
   }
+  if (config.has_chunks && args.chunk_size < 1) {
+    return invalid(fmt::format("chunk_size {}: must be positive", args.chunk_size));
+  }
   if (config.has_soft_cap && !(std::isfinite(args.soft_cap) && args.soft_cap > 0)) {
     return invalid(fmt::format("soft_cap {}: must be positive and finite", args.soft_cap));
   }
@@ -114,7 +139,6 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
   }
   if (bad(args.q, kVectorBytes) || bad(args.k_cache, kVectorBytes) ||
       bad(args.v_cache, kVectorBytes) || bad(args.out, kVectorBytes) ||
-      bad(args.block_table, alignof(int32_t)) || bad(args.seq_lens, alignof(int32_t)) ||
       misaligned(args.lse, alignof(float))) {
     return explain_pointers(args);
   }
@@ -123,14 +147,7 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
                           args.v_strides.token | args.v_strides.head | args.out_stride_token |
                           args.out_stride_head;
   if ((strides & (kVectorElements - 1)) != 0) return explain_strides(args);
-  if (args.max_blocks_per_seq < 0) {
-    return invalid(
-        fmt::format("max_blocks_per_seq {}: must not be negative", args.max_blocks_per_seq));
-  }
-  if (args.block_table_stride < args.max_blocks_per_seq) {
-    return invalid(fmt::format("block_table_stride {}: must be at least max_blocks_per_seq ({})",
-                               args.block_table_stride, args.max_blocks_per_seq));
-  }
+  if (Status status = check_table(config, args); !status) return status;
   if (!std::isfinite(args.scale)) {
     return invalid(fmt::format("scale {}: must be finite", args.scale));
   }

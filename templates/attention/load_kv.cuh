@@ -26,8 +26,15 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const uint16_t*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const uint16_t*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-    block_ids_ =
-        params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
+    using pagejit_shared::KvTable;
+    if constexpr (C.kv_table == KvTable::kBlocks) {
+      block_ids_ =
+          params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
+    } else if constexpr (C.kv_table == KvTable::kCsr) {
+      block_ids_ = params.kv_indices + dev::load_global_nc(params.kv_indptr + work.seq_idx);
+    } else {
+      first_row_ = dev::load_global_nc(params.kv_start_loc + work.seq_idx);
+    }
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -69,6 +76,10 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {0, 0};
+    if constexpr (C.kv_table == pagejit_shared::KvTable::kContiguous) {
+      const int64_t row = static_cast<int64_t>(first_row_) + token;
+      return {row * params_.k_stride_token, row * params_.v_stride_token};
+    }
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
@@ -131,7 +142,8 @@ class KvStream {
   KvStage<C> (&ring_)[C.num_stages];
   const uint16_t* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const uint16_t* v_;
-  const int* block_ids_;  // [max_blocks_per_seq] of this sequence
+  const int* block_ids_ = nullptr;  // of this sequence's blocks
+  int first_row_ = 0;               // of this sequence, where there are no blocks
   int token_group_;
   int row_warp_;
   int num_tiles_;

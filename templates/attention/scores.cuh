@@ -145,7 +145,8 @@ class ScoreChange {
     if constexpr (QuerySight<C>::kSeesAll) return end > token_end_;
     const VisibleRange first = sight_.of_row(warp_row_);
     return end > token_end_ || end > first.end ||
-           (C.has_window && first_token < sight_.of_row(warp_row_ + num_rows_ - 1).begin);
+           (QuerySight<C>::kHasBegin &&
+            first_token < sight_.of_row(warp_row_ + num_rows_ - 1).begin);
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -165,7 +166,8 @@ class ScoreChange {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token + i * 16 + half * 8;
-            const bool is_seen = token < range.end && (!C.has_window || token >= range.begin);
+            const bool is_seen =
+                token < range.end && (!QuerySight<C>::kHasBegin || token >= range.begin);
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }

@@ -60,11 +60,14 @@ template <AttentionConfig C>
 struct QuerySight {
   int first_position;  // of query token 0; negative where there are more queries than KV tokens
   int seq_len;
-  int left;   // KV tokens before and behind a position that it sees
+  int left;  // KV tokens before and behind a position that it sees
   int right;
+  int chunk_size;
 
-  static constexpr bool kSeesAll =
-      C.causality == pagejit_shared::Causality::kNone && !C.has_window;
+  static constexpr bool kSeesAll = C.causality == pagejit_shared::Causality::kNone &&
+                                   !C.has_window && !C.has_chunks;
+  // A row may begin to see behind token 0.
+  static constexpr bool kHasBegin = C.has_window || C.has_chunks;
 
   PAGEJIT_DEVICE QuerySight(const AttentionParams& params, int seq_idx, int query_len,
                             int kv_len)
@@ -75,6 +78,7 @@ struct QuerySight {
       if (params.window_left >= 0) left = params.window_left;
       if (params.window_right >= 0) right = params.window_right;
     }
+    if constexpr (C.has_chunks) chunk_size = params.chunk_size;
     if constexpr (C.causality == pagejit_shared::Causality::kCausal) right = 0;
     if constexpr (C.causality == pagejit_shared::Causality::kPerSequence) {
       if (dev::load_global_nc(params.causal_flags + seq_idx) != 0) right = 0;
@@ -89,19 +93,44 @@ struct QuerySight {
     if constexpr (kSeesAll) return {0, seq_len};
     const int at = position(row);
     // Without overflow: 0 <= left and right, and a position is at least -2^31 + 1.
-    const int begin = left < at ? at - left : 0;
-    const int end = right < seq_len - at ? at + right + 1 : seq_len;
+    int begin = left < at ? at - left : 0;
+    int end = right < seq_len - at ? at + right + 1 : seq_len;
+    if constexpr (C.has_chunks) {
+      if (at < 0) return {0, 0};  // in a chunk before all keys
+      const int in_chunk = at % chunk_size;
+      begin = at - in_chunk;
+      if (chunk_size - in_chunk < end - at) end = at + chunk_size - in_chunk;
+    }
     return {begin, end < 0 ? 0 : end};
   }
 };
 
-// The sequence's length; a debug kernel reports a length that its block table cannot hold and takes
-// 0 for it.
+// The sequence's length by its table.
+template <AttentionConfig C>
+PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
+  using pagejit_shared::KvTable;
+  if constexpr (C.kv_table == KvTable::kBlocks) {
+    return dev::load_global_nc(params.seq_lens + seq_idx);
+  } else if constexpr (C.kv_table == KvTable::kCsr) {
+    const int num_blocks = dev::load_global_nc(params.kv_indptr + seq_idx + 1) -
+                           dev::load_global_nc(params.kv_indptr + seq_idx);
+    const int in_last = dev::load_global_nc(params.kv_last_block_len + seq_idx);
+    return num_blocks == 0 ? 0 : (num_blocks - 1) * C.block_size + in_last;
+  } else {
+    return dev::load_global_nc(params.kv_start_loc + seq_idx + 1) -
+           dev::load_global_nc(params.kv_start_loc + seq_idx);
+  }
+}
+
+// The sequence's length; a debug kernel reports a length that its table cannot hold and takes 0 for
+// it.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
-  const int seq_len = dev::load_global_nc(params.seq_lens + seq_idx);
+  const int seq_len = load_table_len<C>(params, seq_idx);
   if constexpr (C.debug) {
-    const int64_t capacity = static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size;
+    const int64_t capacity = C.kv_table == pagejit_shared::KvTable::kBlocks
+                                 ? static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size
+                                 : 0x7fffffff;
     if (seq_len < 0 || seq_len > capacity) {
       if (dev::thread_idx() == 0) {
         report_debug(params, pagejit_shared::kDebugBadSeqLen, seq_idx, 0, seq_len);
@@ -204,7 +233,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
   VisibleRange range = {0, work.seq_len};
-  if constexpr (C.is_ragged || C.has_window) {
+  if constexpr (C.is_ragged || !QuerySight<C>::kSeesAll) {
     const QuerySight<C> sight(params, work.seq_idx, work.query_len, work.seq_len);
     range.begin = sight.of_row(work.row_begin).begin;
     range.end = sight.of_row(work.row_begin + work.num_rows - 1).end;

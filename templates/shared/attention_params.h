@@ -25,6 +25,13 @@ enum class Causality : int {
   kPerSequence,  // one or the other, by a flag per sequence
 };
 
+// How the KV tokens of a sequence are found.
+enum class KvTable : int {
+  kBlocks,      // block_table, a row per sequence, and seq_lens
+  kCsr,         // kv_indptr, kv_indices, kv_last_block_len
+  kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
+};
+
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
 //
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
@@ -34,7 +41,9 @@ struct AttentionConfig {
   bool is_bfloat16;      // else float16: q, K, V and out
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   Causality causality;   // where is_ragged; one query token sees all
+  KvTable kv_table;
   bool has_window;       // a sliding window: window_left and window_right hold
+  bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
@@ -113,6 +122,10 @@ struct AttentionParams {
   float* lse;  // [query tokens, query heads]; null: not wanted
   const int* block_table;
   const int* seq_lens;
+  const int* kv_indptr;               // [num_seqs + 1] where KvTable::kCsr: into kv_indices
+  const int* kv_indices;              // block ids
+  const int* kv_last_block_len;       // [num_seqs]: tokens in the last block, 1 to block_size
+  const int* kv_start_loc;            // [num_seqs + 1] where KvTable::kContiguous
   const int* query_start_loc;         // [num_seqs + 1] where is_ragged
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
   const float* alibi_slopes;          // [query heads] where has_alibi
@@ -134,6 +147,7 @@ struct AttentionParams {
                          // the last
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
+  int chunk_size;        // where has_chunks: tokens, positive
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive
 };

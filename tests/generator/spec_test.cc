@@ -68,6 +68,12 @@ INSTANTIATE_TEST_SUITE_P(
                   s.causality = static_cast<Causality>(3);
                 }),
                 kInvalid, "causality 3", "none (0), causal (1) and per sequence (2)"},
+        BadSpec{"UnknownTable", with([](auto& s) { s.kv_table = static_cast<KvTable>(3); }),
+                kInvalid, "kv_table 3", "blocks (0), CSR (1) and contiguous (2)"},
+        BadSpec{"BlocksOfContiguousKv", with([](auto& s) { s.kv_table = KvTable::kContiguous; }),
+                kInvalid, "block_size 16", "must be 1 where kv_table is contiguous (2)"},
+        BadSpec{"WindowAndChunks", with([](auto& s) { s.window = s.chunked = true; }), kInvalid,
+                "window 1", "must be 0 where chunked is 1"},
         BadSpec{"CausalDecode", with([](auto& s) { s.causality = Causality::kCausal; }), kInvalid,
                 "causality 1", "must be none (0) where queries is one (0)"}),
     [](const auto& test) { return test.param.name; });
@@ -127,6 +133,7 @@ TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
       {"decode head_size=99999999999999", "must be a whole number"},
       {"decode q=fp4", "data type \"fp4\""},
       {"decode debug=yes", "must be 0 or 1"},
+      {"decode table=rows", "table \"rows\": must be blocks, csr or contiguous"},
       {"decode window=2", "window \"2\": must be 0 or 1"},
       {"many causal=yes", "causal \"yes\": must be 0, 1 or sequence"},
       {"decode causal=1", "causality 1"},
@@ -143,15 +150,19 @@ TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
 TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
   int num_legal = 0;
   std::set<std::string> texts;
-  for (int bits = 0; bits < 3 * 3 * 32; ++bits) {
+  for (int bits = 0; bits < 27 * 64; ++bits) {
     KernelSpec spec;
+    spec.block_size = 1;
     spec.queries = static_cast<QueryLengths>(bits % 3);
     spec.causality = static_cast<Causality>(bits / 3 % 3);
-    spec.window = (bits / 9 & 1) != 0;
-    spec.soft_cap = (bits / 9 & 2) != 0;
-    spec.alibi = (bits / 9 & 4) != 0;
-    spec.sinks = (bits / 9 & 8) != 0;
-    spec.debug = (bits / 9 & 16) != 0;
+    spec.kv_table = static_cast<KvTable>(bits / 9 % 3);
+    const int switches = bits / 27;
+    spec.window = (switches & 1) != 0;
+    spec.soft_cap = (switches & 2) != 0;
+    spec.alibi = (switches & 4) != 0;
+    spec.sinks = (switches & 8) != 0;
+    spec.debug = (switches & 16) != 0;
+    spec.chunked = (switches & 32) != 0;
     if (!validate(spec)) continue;
     ++num_legal;
     EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
@@ -160,7 +171,8 @@ TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
     EXPECT_EQ(*again, spec) << canonical_text(spec);
     EXPECT_TRUE(supports(spec, *parse_target("sm_90a"))) << canonical_text(spec);
   }
-  EXPECT_EQ(num_legal, (1 + 3 + 3) * 32);
+  // Query lengths and causality, tables, switches without a window and chunks at once.
+  EXPECT_EQ(num_legal, (1 + 3 + 3) * 3 * 48);
 }
 
 }  // namespace

@@ -249,6 +249,49 @@ TEST_F(RaggedLaunchTest, WhatTheSpecAsksForIsChecked) {
                         "sinks is 0x8301: must be aligned to 4 bytes");
 }
 
+TEST_F(RaggedLaunchTest, TheTableOfTheSpecIsChecked) {
+  const auto refuse = [&](const std::function<void(AttentionArgs&)>& change,
+                          const std::string& part) { expect_invalid_ragged(change, part); };
+  kernel = prepare(*engine, {.group_size = 4, .kv_table = KvTable::kCsr, .chunked = true});
+  const auto csr = [](AttentionArgs& a) {
+    a.block_table = nullptr;
+    a.seq_lens = nullptr;
+    a.chunk_size = 10;
+    a.kv_indptr = reinterpret_cast<const int32_t*>(0x9000);
+    a.kv_indices = reinterpret_cast<const int32_t*>(0x9100);
+    a.kv_last_block_len = reinterpret_cast<const int32_t*>(0x9200);
+  };
+  const auto csr_but = [&](auto change) {
+    return [&csr, change](AttentionArgs& a) {
+      csr(a);
+      change(a);
+    };
+  };
+  refuse(csr_but([](auto& a) { a.kv_indptr = nullptr; }), "kv_indptr is null");
+  refuse(csr_but([](auto& a) { a.kv_indices = nullptr; }), "kv_indices is null");
+  refuse(csr_but([](auto& a) { a.kv_last_block_len = nullptr; }), "kv_last_block_len is null");
+  refuse(csr_but([](auto& a) { a.chunk_size = 0; }), "chunk_size 0: must be positive");
+  AttentionArgs args = legal_args();
+  csr(args);
+  EXPECT_TRUE(kernel.launch(args, nullptr));
+  EXPECT_EQ(script->last_launch().params.kv_indices, args.kv_indices);
+  EXPECT_EQ(script->last_launch().params.chunk_size, 10);
+  // Without a table nothing says how long sequences may be.
+  args.num_splits = 0;
+  ASSERT_TRUE(kernel.launch(args, nullptr));
+  EXPECT_EQ(script->last_launch().config.gridDimX, 1u);
+}
+
+TEST_F(RaggedLaunchTest, ContiguousKvNeedsItsStarts) {
+  kernel = prepare(*engine, {.block_size = 1, .group_size = 4, .kv_table = KvTable::kContiguous});
+  AttentionArgs args = legal_args();
+  args.block_table = nullptr;
+  args.seq_lens = nullptr;
+  expect_refused(StatusCode::kInvalidArgument, args, "kv_start_loc is null");
+  args.kv_start_loc = reinterpret_cast<const int32_t*>(0x9000);
+  EXPECT_TRUE(kernel.launch(args, nullptr));
+}
+
 TEST_F(RaggedLaunchTest, WhatTheSpecDoesNotAskForIsIgnored) {
   kernel = prepare(*engine, kSpec);
   AttentionArgs args = legal_args();

@@ -99,8 +99,8 @@ const PlantedBug kBugs[] = {
      "params.causal_flags + seq_idx * 0", false, true},
     {"WindowIsOffByOne", kWork, "left < at ? at - left : 0", "left < at ? at - left + 1 : 0", false,
      true},
-    {"MaskOfTheWindowIsMissing", kScores, "(!C.has_window || token >= range.begin)", "true", false,
-     true},
+    {"MaskOfTheWindowIsMissing", kScores, "(!QuerySight<C>::kHasBegin || token >= range.begin)",
+     "true", false, true},
     {"WarpsSkipTheTileOfTheDiagonal", kScores, "return num_rows_ > 0 && first_token < sight_",
      "return num_rows_ > 0 && first_token + C.group_tokens < sight_", false, true},
     {"RowTilesIgnoreTheSequence", kWork, "work.row_begin = row_tile * kTileRows;",
@@ -113,6 +113,17 @@ const PlantedBug kBugs[] = {
      "params.num_splits > 1", false, true},
     {"RowsOfOtherSequencesAreWritten", kWork, "rows_left < kTileRows ? rows_left : kTileRows",
      "kTileRows", false, true},
+    {"CsrRowsIgnoreTheSequence", kLoad, "params.kv_indptr + work.seq_idx", "params.kv_indptr",
+     false, true},
+    {"CsrLastBlockIsTakenToBeFull", kWork, "(num_blocks - 1) * C.block_size + in_last",
+     "num_blocks * C.block_size", false, true},
+    {"ContiguousRowsIgnoreTheSequence", kLoad, "static_cast<int64_t>(first_row_) + token", "token",
+     false, true},
+    {"ContiguousValuesUseTheKeysStride", kLoad, "row * params_.v_stride_token",
+     "row * params_.k_stride_token", false, true},
+    {"ChunkBeginsOneTooEarly", kWork, "begin = at - in_chunk;",
+     "begin = at - in_chunk - (at > in_chunk ? 1 : 0);", false, true},
+    {"ChunkEndIsIgnored", kWork, "chunk_size - in_chunk < end - at", "false", false, true},
     {"SoftCapIsNotScaled", kScores, "params_.soft_cap * tanh_by_exp2", "tanh_by_exp2", false, true},
     {"AlibiIsOffByOnePosition", kScores, "slopes_[j][e % 2] * static_cast<float>(distance)",
      "slopes_[j][e % 2] * static_cast<float>(distance + 1)", false, true},
@@ -163,15 +174,24 @@ class PlantedBugTest : public EmulatorTest {
     window.window = true;
     KernelSpec changed = causal;
     changed.soft_cap = changed.alibi = changed.sinks = true;
-    for (const KernelSpec& spec : {causal, window, changed}) {
+    KernelSpec csr = causal;
+    csr.kv_table = KvTable::kCsr;
+    csr.causality = Causality::kNone;
+    csr.chunked = true;
+    KernelSpec contiguous = causal;
+    contiguous.kv_table = KvTable::kContiguous;
+    contiguous.block_size = 1;
+    for (const KernelSpec& spec : {causal, window, changed, csr, contiguous}) {
       for (const int num_splits : {1, 3}) {
         CheckOptions options;
         options.batch.num_kv_heads = 2;
         options.batch.seq_lens = {40, 0, 300, 217, 64};
         options.batch.query_lens = {3, 2, 1, 17, 4};
         options.batch.unused_queries = 2;
+        options.batch.layout = CacheLayout::kPadded;
         options.batch.window_left = 21;
         options.batch.window_right = 5;
+        options.batch.chunk_size = 13;
         options.num_splits = num_splits;
         const Result<CheckReport> result = run_check(bugged, session(), spec, options);
         if (!result) return result.status().to_string() + report();

@@ -108,6 +108,24 @@ std::vector<RaggedCase> make_cases() {
     add(kind + "small_head", ragged(queries, Causality::kCausal, kBF16, 16, 1, 3));
     add(kind + "low", ragged(queries, Causality::kCausal, kBF16, 128, 16, 8)).logits =
         LogitRegime::kLow;
+    spec = causal;
+    spec.kv_table = KvTable::kCsr;
+    add(kind + "csr", spec);
+    add(kind + "csr_split", spec).num_splits = 3;
+    spec.kv_table = KvTable::kContiguous;
+    spec.block_size = 1;
+    add(kind + "contiguous", spec).num_splits = 2;
+    spec.causality = Causality::kNone;
+    spec.head_size = 80;
+    add(kind + "contiguous_full", spec);
+    spec = causal;
+    spec.chunked = true;
+    add(kind + "chunked", spec).num_splits = 2;
+    spec.causality = Causality::kPerSequence;
+    add(kind + "chunked_flagged", spec);
+    spec.causality = Causality::kNone;
+    spec.soft_cap = spec.sinks = true;
+    add(kind + "chunked_full", spec);
     KernelSpec debug = causal;
     debug.debug = true;
     add(kind + "debug", debug).num_splits = 2;
@@ -125,6 +143,17 @@ std::vector<RaggedCase> make_cases() {
   one.alibi = false;
   one.sinks = true;
   add("one_sinks", one).num_splits = 2;
+  one.sinks = false;
+  one.chunked = true;
+  add("one_chunked", one).num_splits = 2;
+  one.chunked = false;
+  one.kv_table = KvTable::kCsr;
+  add("one_csr", one).num_splits = 3;
+  one.debug = true;
+  add("one_csr_debug", one);
+  one.kv_table = KvTable::kContiguous;
+  one.block_size = 1;
+  add("one_contiguous", one).num_splits = 3;
   return cases;
 }
 

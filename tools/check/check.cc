@@ -27,6 +27,7 @@ Result<CheckReport> run_check(Engine& engine, const DeviceSession& session, cons
   AttentionArgs args = device_batch->args();
   args.num_splits = options.num_splits;
   const int64_t max_seq_len = int64_t{args.max_blocks_per_seq} * spec.block_size;
+  args.max_seq_len = static_cast<int32_t>(max_seq_len);
   const Result<Workspace> workspace = Workspace::create(
       session, *kernel,
       kernel->workspace_bytes(args.num_seqs, args.num_kv_heads, max_seq_len, args.num_splits));

@@ -51,6 +51,10 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   keep(device.lse_, copy_vector(session, batch.lse));
   keep(device.block_table_, copy_vector(session, batch.block_table));
   keep(device.seq_lens_, copy_vector(session, batch.seq_lens));
+  keep(device.kv_indptr_, copy_vector(session, batch.kv_indptr));
+  keep(device.kv_indices_, copy_vector(session, batch.kv_indices));
+  keep(device.kv_last_block_len_, copy_vector(session, batch.kv_last_block_len));
+  keep(device.kv_start_loc_, copy_vector(session, batch.kv_start_loc));
   keep(device.query_start_loc_, copy_vector(session, batch.query_start_loc));
   keep(device.causal_flags_, copy_vector(session, batch.causal_flags));
   keep(device.alibi_slopes_, copy_vector(session, batch.alibi_slopes));
@@ -67,6 +71,7 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   const auto device_strides = [&](const KvPlace& place) {
     KvStrides strides = place.strides;
     strides.block = batch.allocations[static_cast<size_t>(place.allocation)].device_block_stride;
+    if (batch.options.spec.kv_table == KvTable::kContiguous) strides.token = strides.block;
     return strides;
   };
   AttentionArgs& args = device.args_;
@@ -78,6 +83,10 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   args.v_strides = device_strides(batch.v_place);
   args.block_table = device.block_table_.data<int32_t>();
   args.seq_lens = device.seq_lens_.data<int32_t>();
+  args.kv_indptr = device.kv_indptr_.data<int32_t>();
+  args.kv_indices = device.kv_indices_.data<int32_t>();
+  args.kv_last_block_len = device.kv_last_block_len_.data<int32_t>();
+  args.kv_start_loc = device.kv_start_loc_.data<int32_t>();
   args.query_start_loc = device.query_start_loc_.data<int32_t>();
   args.causal_flags = device.causal_flags_.data<uint8_t>();
   args.alibi_slopes = device.alibi_slopes_.data<float>();

@@ -42,6 +42,10 @@ class DeviceBatch {
   DeviceBuffer lse_;
   DeviceBuffer block_table_;
   DeviceBuffer seq_lens_;
+  DeviceBuffer kv_indptr_;
+  DeviceBuffer kv_indices_;
+  DeviceBuffer kv_last_block_len_;
+  DeviceBuffer kv_start_loc_;
   DeviceBuffer query_start_loc_;
   DeviceBuffer causal_flags_;
   DeviceBuffer alibi_slopes_;

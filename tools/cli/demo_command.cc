@@ -115,6 +115,7 @@ class Demo {
     options.batch.seq_lens = kSeqLens;
     options.batch.scale = static_cast<float>(item.scale);
     options.batch.window_left = item.window_left;
+    options.batch.chunk_size = item.chunk_size;
     options.batch.soft_cap = static_cast<float>(item.soft_cap);
     const int longest = *std::max_element(kSeqLens.begin(), kSeqLens.end());
     options.num_splits =

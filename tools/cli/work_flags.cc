@@ -76,6 +76,13 @@ Status set_queries(const SpecFlags& flags, WorkItem* item) {
     spec.window = true;
     item->window_left = *flags.window - 1;
   }
+  if (flags.chunk) {
+    if (*flags.chunk < 1) {
+      return usage("--chunk " + std::to_string(*flags.chunk) + ": must be at least 1");
+    }
+    spec.chunked = true;
+    item->chunk_size = *flags.chunk;
+  }
   if (flags.soft_cap) {
     if (!(*flags.soft_cap > 0 && std::isfinite(*flags.soft_cap))) {
       return usage("--soft-cap " + std::to_string(*flags.soft_cap) +
@@ -160,6 +167,8 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
                 "With --queries few or many: a causal mask, aligned to the end of the sequence")
       ->group("What");
   number("--window", &flags->window, "A sliding window of so many keys, the query's own included");
+  number("--chunk", &flags->chunk,
+         "Chunked-local attention: the keys of the query's own chunk of N");
   command.add_option("--soft-cap", flags->soft_cap, "Scores become X * tanh(scores / X)")
       ->type_name("X")
       ->group("What");
@@ -185,7 +194,7 @@ std::vector<KernelSpec> WorkList::specs() const {
 bool WorkItem::is_same_kernel(const WorkItem& other) const {
   return spec == other.spec && num_kv_heads == other.num_kv_heads && scale == other.scale &&
          window_left == other.window_left && window_right == other.window_right &&
-         soft_cap == other.soft_cap;
+         chunk_size == other.chunk_size && soft_cap == other.soft_cap;
 }
 
 Result<QueryLengths> queries_of(const SpecFlags& flags) {
@@ -211,6 +220,7 @@ Status add_model(const models::ModelShape& shape, const std::string& name,
     WorkItem item = {.spec = *spec,
                      .num_kv_heads = kind.attention.num_kv_heads,
                      .scale = kind.attention.scale,
+                     .chunk_size = spec->chunked ? static_cast<int>(kind.attention.window) : 0,
                      .soft_cap = kind.attention.soft_cap,
                      .model = name};
     if (spec->window) {
@@ -237,7 +247,7 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
   if (flags.has_spec()) {
     return usage(
         "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
-        "--window, --soft-cap, --alibi and --sinks");
+        "--window, --chunk, --soft-cap, --alibi and --sinks");
   }
   models::ParseOptions options;
   if (flags.dtype) {
@@ -290,7 +300,10 @@ std::string short_spec(const KernelSpec& spec) {
           std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size);
   if (spec.causality == Causality::kCausal) text += " causal";
   if (spec.causality == Causality::kPerSequence) text += " causal by flag";
+  if (spec.kv_table == KvTable::kCsr) text += " csr";
+  if (spec.kv_table == KvTable::kContiguous) text += " contiguous";
   if (spec.window) text += " window";
+  if (spec.chunked) text += " chunked";
   if (spec.soft_cap) text += " cap";
   if (spec.alibi) text += " alibi";
   if (spec.sinks) text += " sinks";

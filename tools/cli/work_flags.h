@@ -30,14 +30,15 @@ struct SpecFlags {
   std::string queries = "one";  // one, few, many
   bool causal = false;
   std::optional<int> window;  // keys, the query's own included
+  std::optional<int> chunk;   // tokens
   std::optional<double> soft_cap;
   bool alibi = false;
   bool sinks = false;
   bool debug = false;
 
   bool has_spec() const {
-    return head_size || group_size || num_heads || num_kv_heads || causal || window || soft_cap ||
-           alibi || sinks;
+    return head_size || group_size || num_heads || num_kv_heads || causal || window || chunk ||
+           soft_cap || alibi || sinks;
   }
 };
 
@@ -49,9 +50,10 @@ struct WorkItem {
   KernelSpec spec;
   int num_kv_heads = 0;  // on one GPU; 0: not known
   double scale = 0;      // softmax scale; 0: 1 / sqrt(head_size)
-  // Where the spec has them: AttentionArgs' window_left and window_right, and its soft_cap.
+  // Where the spec has them: the fields of AttentionArgs with these names.
   int window_left = -1;
   int window_right = -1;
+  int chunk_size = 0;
   double soft_cap = 0;
   std::string model = "";  // "llama-3.1-8b"; "" for a spec of one's own
 

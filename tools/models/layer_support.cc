@@ -44,11 +44,11 @@ bool has_mask(MaskKind mask, QueryLengths queries) {
   switch (mask) {
     case MaskKind::kCausal:
     case MaskKind::kSlidingWindow:
+    case MaskKind::kChunked:
       return true;
     case MaskKind::kBidirectional:
       // What decodes token by token is not bidirectional.
       return queries != QueryLengths::kOne;
-    case MaskKind::kChunked:
     case MaskKind::kPrefix:
       return false;
   }
@@ -97,7 +97,8 @@ Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, 
   if (queries != QueryLengths::kOne && attention.mask != MaskKind::kBidirectional) {
     spec.causality = Causality::kCausal;
   }
-  spec.window = attention.mask != MaskKind::kCausal && attention.window > 0;
+  spec.chunked = attention.mask == MaskKind::kChunked;
+  spec.window = !spec.chunked && attention.mask != MaskKind::kCausal && attention.window > 0;
   spec.soft_cap = attention.soft_cap > 0;
   spec.alibi = attention.alibi;
   spec.sinks = attention.sinks;

@@ -90,7 +90,9 @@ class BatchBuilder {
       }
     }
     batch_.num_blocks = num_used + kSpareBlocks;
-    const std::vector<int32_t> places = shuffled(batch_.num_blocks);
+    // Without blocks the tokens lie in their order.
+    std::vector<int32_t> places = shuffled(batch_.num_blocks);
+    if (spec().kv_table == KvTable::kContiguous) std::iota(places.begin(), places.end(), 0);
 
     int64_t longest = 0;
     for (int seq = 0; seq < batch_.num_seqs; ++seq) {
@@ -108,10 +110,18 @@ class BatchBuilder {
     }
     for (int seq = 0; seq < batch_.num_seqs; ++seq) {
       int32_t* row = batch_.block_table.data() + seq * batch_.block_table_stride;
+      batch_.kv_indptr.push_back(static_cast<int32_t>(batch_.kv_indices.size()));
       for (int64_t block : logical[static_cast<size_t>(seq)]) {
         *row++ = places[static_cast<size_t>(block)];
+        batch_.kv_indices.push_back(places[static_cast<size_t>(block)]);
       }
+      const int in_last = (seq_len(seq) + spec().block_size - 1) % spec().block_size + 1;
+      batch_.kv_last_block_len.push_back(seq_len(seq) == 0 ? -7 : in_last);
+      batch_.kv_start_loc.push_back(seq == 0 ? 0 : batch_.kv_start_loc.back() + seq_len(seq - 1));
     }
+    batch_.kv_indptr.push_back(static_cast<int32_t>(batch_.kv_indices.size()));
+    batch_.kv_indices.push_back(-1);
+    batch_.kv_start_loc.push_back(batch_.kv_start_loc.back() + seq_len(batch_.num_seqs - 1));
   }
 
   void make_caches() {
@@ -341,6 +351,12 @@ AttentionBatch::Sight AttentionBatch::sight_of(int query) const {
   if (spec.window && options.window_right >= 0) {
     sight.end = std::min(sight.end, sight.position + options.window_right + 1);
   }
+  if (spec.chunked) {
+    const int64_t in_chunk = sight.position < 0 ? 0 : sight.position % options.chunk_size;
+    sight.begin = std::max<int64_t>(0, sight.position - in_chunk);
+    sight.end = std::min(sight.end, sight.position - in_chunk + options.chunk_size);
+    if (sight.position < 0) sight.end = 0;
+  }
   sight.end = std::max(sight.end, sight.begin);
   return sight;
 }
@@ -359,6 +375,15 @@ AttentionArgs AttentionBatch::host_args() const {
   args.block_table_stride = block_table_stride;
   args.max_blocks_per_seq = max_blocks_per_seq;
   args.seq_lens = seq_lens.data();
+  args.kv_indptr = kv_indptr.data();
+  args.kv_indices = kv_indices.data();
+  args.kv_last_block_len = kv_last_block_len.data();
+  args.kv_start_loc = kv_start_loc.data();
+  if (options.spec.kv_table == KvTable::kContiguous) {
+    args.k_strides.token = k_place.strides.block;
+    args.v_strides.token = v_place.strides.block;
+  }
+  args.chunk_size = options.chunk_size;
   args.query_start_loc = query_start_loc.data();
   args.num_query_tokens = num_query_rows;
   args.causal_flags = causal_flags.data();

@@ -43,7 +43,8 @@ struct BatchOptions {
   int unused_queries = 0;
   int window_left = -1;  // where the spec has a window
   int window_right = -1;
-  float soft_cap = 0;  // where the spec has one; 0: 1.5, which bends scores of variance 1
+  int chunk_size = 64;  // where the spec is chunked
+  float soft_cap = 0;   // where the spec has one; 0: 1.5, which bends scores of variance 1
   uint64_t seed = 1;
   CacheLayout layout = CacheLayout::kNhd;
   LogitRegime logits = LogitRegime::kNormal;
@@ -115,6 +116,11 @@ struct AttentionBatch {
   int64_t block_table_stride = 0;
   int32_t max_blocks_per_seq = 0;
   std::vector<int32_t> seq_lens;
+  // The same as CSR, and where the rows of each sequence are without blocks.
+  std::vector<int32_t> kv_indptr;
+  std::vector<int32_t> kv_indices;
+  std::vector<int32_t> kv_last_block_len;
+  std::vector<int32_t> kv_start_loc;
 
   // The values themselves, per sequence [num_kv_heads, seq_len, head_size], widened: for
   // dense_attention.

@@ -62,12 +62,42 @@ SequenceQueries queries_of(const KernelSpec& spec, const AttentionArgs& args, in
           spec.causality == Causality::kCausal || flagged};
 }
 
-// Whether the query at `distance` = key position - query position sees the key.
-bool sees(const KernelSpec& spec, const AttentionArgs& args, bool is_causal, int64_t distance) {
+// Whether the query at `position` sees the key at position `key`.
+bool sees(const KernelSpec& spec, const AttentionArgs& args, bool is_causal, int64_t position,
+          int64_t key) {
+  const int64_t distance = key - position;
   if (is_causal && distance > 0) return false;
+  if (spec.chunked) return position >= 0 && key / args.chunk_size == position / args.chunk_size;
   if (!spec.window) return true;
   if (args.window_left >= 0 && -distance > args.window_left) return false;
   return args.window_right < 0 || distance <= args.window_right;
+}
+
+int length_of(const KernelSpec& spec, const AttentionArgs& args, int seq) {
+  switch (spec.kv_table) {
+    case KvTable::kBlocks:
+      return args.seq_lens[seq];
+    case KvTable::kCsr: {
+      const int num_blocks = args.kv_indptr[seq + 1] - args.kv_indptr[seq];
+      return num_blocks == 0 ? 0 : (num_blocks - 1) * spec.block_size + args.kv_last_block_len[seq];
+    }
+    case KvTable::kContiguous:
+      return args.kv_start_loc[seq + 1] - args.kv_start_loc[seq];
+  }
+  return 0;
+}
+
+// Where a token's row of the first KV head starts.
+int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, int token,
+                   const KvStrides& strides) {
+  if (spec.kv_table == KvTable::kContiguous) {
+    return (args.kv_start_loc[seq] + token) * strides.token;
+  }
+  const int position = token / spec.block_size;
+  const int64_t block = spec.kv_table == KvTable::kCsr
+                            ? args.kv_indices[args.kv_indptr[seq] + position]
+                            : args.block_table[seq * args.block_table_stride + position];
+  return block * strides.block + token % spec.block_size * strides.token;
 }
 
 ScoreRules rules_of(const KernelSpec& spec, const AttentionArgs& args, int head) {
@@ -170,9 +200,8 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
   const auto* k_cache = static_cast<const uint16_t*>(args.k_cache);
   const auto* v_cache = static_cast<const uint16_t*>(args.v_cache);
   for (int seq = 0; seq < args.num_seqs; ++seq) {
-    const int32_t* table_row = args.block_table + seq * args.block_table_stride;
     const SequenceQueries queries = queries_of(spec, args, seq);
-    const int seq_len = args.seq_lens[seq];
+    const int seq_len = length_of(spec, args, seq);
     for (int query = queries.begin; query < queries.end; ++query) {
       const int64_t query_position = int64_t{seq_len} - (queries.end - query);
       for (int head = 0; head < num_heads; ++head) {
@@ -182,13 +211,11 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
         OnlineSoftmax softmax(spec.head_size);
         for (int token = 0; token < seq_len; ++token) {
           const int64_t distance = token - query_position;
-          if (!sees(spec, args, queries.is_causal, distance)) continue;
-          const int64_t block = table_row[token / spec.block_size];
-          const int64_t offset = token % spec.block_size;
-          const uint16_t* k_row = k_cache + block * args.k_strides.block +
-                                  offset * args.k_strides.token + kv_head * args.k_strides.head;
-          const uint16_t* v_row = v_cache + block * args.v_strides.block +
-                                  offset * args.v_strides.token + kv_head * args.v_strides.head;
+          if (!sees(spec, args, queries.is_causal, query_position, token)) continue;
+          const uint16_t* k_row = k_cache + row_offset(spec, args, seq, token, args.k_strides) +
+                                  kv_head * args.k_strides.head;
+          const uint16_t* v_row = v_cache + row_offset(spec, args, seq, token, args.v_strides) +
+                                  kv_head * args.v_strides.head;
           double dot = 0;
           for (int i = 0; i < spec.head_size; ++i) {
             dot += static_cast<double>(decode_half(spec.q_dtype, q_row[i])) *

@@ -38,6 +38,7 @@ struct AttentionArgs {
   // Number of blocks in the caches; used only by debug kernels to check block ids. 0 = not checked.
   int64_t num_blocks = 0;
 
+  // Where the spec's kv_table is blocks:
   // int32 [num_seqs, max_blocks_per_seq], row stride block_table_stride >= max_blocks_per_seq.
   // Entries at or beyond ceil(seq_len / block_size) may hold anything.
   const int32_t* block_table = nullptr;
@@ -47,6 +48,18 @@ struct AttentionArgs {
   // int32 [num_seqs]: tokens in the cache per sequence, the query tokens included. A query token
   // that sees no key has out = 0, lse = -inf.
   const int32_t* seq_lens = nullptr;
+
+  // Where kv_table is CSR, instead of block_table and seq_lens: the blocks of sequence i are
+  // kv_indices[kv_indptr[i]] to kv_indices[kv_indptr[i + 1] - 1], and the last of them holds
+  // kv_last_block_len[i] tokens, 1 to block_size (ignored where there is no block). int32
+  // [num_seqs + 1], [kv_indptr[num_seqs]] and [num_seqs].
+  const int32_t* kv_indptr = nullptr;
+  const int32_t* kv_indices = nullptr;
+  const int32_t* kv_last_block_len = nullptr;
+  // Where kv_table is contiguous, instead of block_table and seq_lens: the tokens of sequence i are
+  // the rows [kv_start_loc[i], kv_start_loc[i + 1]) of K and V, [num_tokens, num_kv_heads,
+  // head_size] by k_strides.token, k_strides.head and the same of V. int32 [num_seqs + 1].
+  const int32_t* kv_start_loc = nullptr;
 
   // Where queries are few or many: int32 [num_seqs + 1], from 0 on, not decreasing: sequence i has
   // the query tokens [query_start_loc[i], query_start_loc[i + 1]), none or any number, and
@@ -71,6 +84,9 @@ struct AttentionArgs {
   // window_right] and no others. Negative: no limit on that side.
   int32_t window_left = -1;
   int32_t window_right = -1;
+  // Where the spec is chunked: a query token at position p sees the keys of its own chunk,
+  // [p - p % chunk_size, p - p % chunk_size + chunk_size), as far as causality allows. Positive.
+  int32_t chunk_size = 0;
   // Where the spec has soft_cap: positive and finite.
   float soft_cap = 0.0f;
   // Where the spec has alibi: f32 [num_kv_heads * group_size]; slope * (key position - query
@@ -86,7 +102,7 @@ struct AttentionArgs {
 
   // Upper bound of what seq_lens will hold while this launch (or a graph that captured it) is used;
   // it only steers the number of splits, a longer sequence is still computed right. 0:
-  // max_blocks_per_seq * block_size.
+  // max_blocks_per_seq * block_size; without a block table it is not known, and nothing is split.
   int32_t max_seq_len = 0;
   // Splits of the KV sequence per (sequence, KV head): the launch's grid. 0: chosen by the library.
   int32_t num_splits = 0;

@@ -36,6 +36,13 @@ enum class Causality : uint8_t {
   kPerSequence = 2,  // one or the other, by a flag per sequence
 };
 
+// How the KV tokens of a sequence are found.
+enum class KvTable : uint8_t {
+  kBlocks = 0,      // AttentionArgs::block_table, a row per sequence, and seq_lens
+  kCsr = 1,         // kv_indptr, kv_indices, kv_last_block_len: rows of any length, one by one
+  kContiguous = 2,  // kv_start_loc: no blocks, the tokens of all sequences follow each other
+};
+
 // Paged attention.
 struct KernelSpec {
   QueryLengths queries = QueryLengths::kOne;
@@ -47,7 +54,9 @@ struct KernelSpec {
   int group_size = 1;   // query heads per KV head: [1, 128]
   // Must be kNone where queries is kOne: a single query token sees all keys.
   Causality causality = Causality::kNone;
+  KvTable kv_table = KvTable::kBlocks;  // kContiguous needs block_size 1
   bool window = false;    // a sliding window: AttentionArgs::window_left and window_right hold
+  bool chunked = false;   // chunked-local attention: AttentionArgs::chunk_size holds
   bool soft_cap = false;  // scores become soft_cap * tanh(scores / soft_cap)
   bool alibi = false;     // a bias that is linear in the distance, by AttentionArgs::alibi_slopes
   bool sinks = false;     // one more logit per head without a value, AttentionArgs::sinks
@@ -66,8 +75,9 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
-// "causal=sequence") and the switches window, soft_cap, alibi, sinks and debug ("window=1") follow
-// where they are set. Equal specs give equal text; different specs differ.
+// "causal=sequence"), "table=csr" (or "table=contiguous") and the switches window, chunked,
+// soft_cap, alibi, sinks and debug ("window=1") follow where they are set. Equal specs give equal
+// text; different specs differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The inverse; fields may come in any order, absent ones keep their defaults, unknown or repeated

@@ -31,6 +31,13 @@ enum class Causality : int {
   kPerSequence,  // one or the other, by a flag per sequence
 };
 
+// How the KV tokens of a sequence are found.
+enum class KvTable : int {
+  kBlocks,      // block_table, a row per sequence, and seq_lens
+  kCsr,         // kv_indptr, kv_indices, kv_last_block_len
+  kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
+};
+
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
 //
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
@@ -40,7 +47,9 @@ struct AttentionConfig {
   bool is_bfloat16;      // else float16: q, K, V and out
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   Causality causality;   // where is_ragged; one query token sees all
+  KvTable kv_table;
   bool has_window;       // a sliding window: window_left and window_right hold
+  bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
@@ -119,6 +128,10 @@ struct AttentionParams {
   float* lse;  // [query tokens, query heads]; null: not wanted
   const int* block_table;
   const int* seq_lens;
+  const int* kv_indptr;               // [num_seqs + 1] where KvTable::kCsr: into kv_indices
+  const int* kv_indices;              // block ids
+  const int* kv_last_block_len;       // [num_seqs]: tokens in the last block, 1 to block_size
+  const int* kv_start_loc;            // [num_seqs + 1] where KvTable::kContiguous
   const int* query_start_loc;         // [num_seqs + 1] where is_ragged
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
   const float* alibi_slopes;          // [query heads] where has_alibi
@@ -140,6 +153,7 @@ struct AttentionParams {
                          // the last
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
+  int chunk_size;        // where has_chunks: tokens, positive
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive
 };
@@ -355,11 +369,14 @@ template <AttentionConfig C>
 struct QuerySight {
   int first_position;  // of query token 0; negative where there are more queries than KV tokens
   int seq_len;
-  int left;   // KV tokens before and behind a position that it sees
+  int left;  // KV tokens before and behind a position that it sees
   int right;
+  int chunk_size;
 
-  static constexpr bool kSeesAll =
-      C.causality == pagejit_shared::Causality::kNone && !C.has_window;
+  static constexpr bool kSeesAll = C.causality == pagejit_shared::Causality::kNone &&
+                                   !C.has_window && !C.has_chunks;
+  // A row may begin to see behind token 0.
+  static constexpr bool kHasBegin = C.has_window || C.has_chunks;
 
   PAGEJIT_DEVICE QuerySight(const AttentionParams& params, int seq_idx, int query_len,
                             int kv_len)
@@ -370,6 +387,7 @@ struct QuerySight {
       if (params.window_left >= 0) left = params.window_left;
       if (params.window_right >= 0) right = params.window_right;
     }
+    if constexpr (C.has_chunks) chunk_size = params.chunk_size;
     if constexpr (C.causality == pagejit_shared::Causality::kCausal) right = 0;
     if constexpr (C.causality == pagejit_shared::Causality::kPerSequence) {
       if (dev::load_global_nc(params.causal_flags + seq_idx) != 0) right = 0;
@@ -384,19 +402,44 @@ struct QuerySight {
     if constexpr (kSeesAll) return {0, seq_len};
     const int at = position(row);
     // Without overflow: 0 <= left and right, and a position is at least -2^31 + 1.
-    const int begin = left < at ? at - left : 0;
-    const int end = right < seq_len - at ? at + right + 1 : seq_len;
+    int begin = left < at ? at - left : 0;
+    int end = right < seq_len - at ? at + right + 1 : seq_len;
+    if constexpr (C.has_chunks) {
+      if (at < 0) return {0, 0};  // in a chunk before all keys
+      const int in_chunk = at % chunk_size;
+      begin = at - in_chunk;
+      if (chunk_size - in_chunk < end - at) end = at + chunk_size - in_chunk;
+    }
     return {begin, end < 0 ? 0 : end};
   }
 };
 
-// The sequence's length; a debug kernel reports a length that its block table cannot hold and takes
-// 0 for it.
+// The sequence's length by its table.
+template <AttentionConfig C>
+PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
+  using pagejit_shared::KvTable;
+  if constexpr (C.kv_table == KvTable::kBlocks) {
+    return dev::load_global_nc(params.seq_lens + seq_idx);
+  } else if constexpr (C.kv_table == KvTable::kCsr) {
+    const int num_blocks = dev::load_global_nc(params.kv_indptr + seq_idx + 1) -
+                           dev::load_global_nc(params.kv_indptr + seq_idx);
+    const int in_last = dev::load_global_nc(params.kv_last_block_len + seq_idx);
+    return num_blocks == 0 ? 0 : (num_blocks - 1) * C.block_size + in_last;
+  } else {
+    return dev::load_global_nc(params.kv_start_loc + seq_idx + 1) -
+           dev::load_global_nc(params.kv_start_loc + seq_idx);
+  }
+}
+
+// The sequence's length; a debug kernel reports a length that its table cannot hold and takes 0 for
+// it.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
-  const int seq_len = dev::load_global_nc(params.seq_lens + seq_idx);
+  const int seq_len = load_table_len<C>(params, seq_idx);
   if constexpr (C.debug) {
-    const int64_t capacity = static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size;
+    const int64_t capacity = C.kv_table == pagejit_shared::KvTable::kBlocks
+                                 ? static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size
+                                 : 0x7fffffff;
     if (seq_len < 0 || seq_len > capacity) {
       if (dev::thread_idx() == 0) {
         report_debug(params, pagejit_shared::kDebugBadSeqLen, seq_idx, 0, seq_len);
@@ -499,7 +542,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
   VisibleRange range = {0, work.seq_len};
-  if constexpr (C.is_ragged || C.has_window) {
+  if constexpr (C.is_ragged || !QuerySight<C>::kSeesAll) {
     const QuerySight<C> sight(params, work.seq_idx, work.query_len, work.seq_len);
     range.begin = sight.of_row(work.row_begin).begin;
     range.end = sight.of_row(work.row_begin + work.num_rows - 1).end;
@@ -560,8 +603,15 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const uint16_t*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const uint16_t*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-    block_ids_ =
-        params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
+    using pagejit_shared::KvTable;
+    if constexpr (C.kv_table == KvTable::kBlocks) {
+      block_ids_ =
+          params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
+    } else if constexpr (C.kv_table == KvTable::kCsr) {
+      block_ids_ = params.kv_indices + dev::load_global_nc(params.kv_indptr + work.seq_idx);
+    } else {
+      first_row_ = dev::load_global_nc(params.kv_start_loc + work.seq_idx);
+    }
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -603,6 +653,10 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {0, 0};
+    if constexpr (C.kv_table == pagejit_shared::KvTable::kContiguous) {
+      const int64_t row = static_cast<int64_t>(first_row_) + token;
+      return {row * params_.k_stride_token, row * params_.v_stride_token};
+    }
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
@@ -665,7 +719,8 @@ class KvStream {
   KvStage<C> (&ring_)[C.num_stages];
   const uint16_t* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const uint16_t* v_;
-  const int* block_ids_;  // [max_blocks_per_seq] of this sequence
+  const int* block_ids_ = nullptr;  // of this sequence's blocks
+  int first_row_ = 0;               // of this sequence, where there are no blocks
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -947,7 +1002,8 @@ class ScoreChange {
     if constexpr (QuerySight<C>::kSeesAll) return end > token_end_;
     const VisibleRange first = sight_.of_row(warp_row_);
     return end > token_end_ || end > first.end ||
-           (C.has_window && first_token < sight_.of_row(warp_row_ + num_rows_ - 1).begin);
+           (QuerySight<C>::kHasBegin &&
+            first_token < sight_.of_row(warp_row_ + num_rows_ - 1).begin);
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -967,7 +1023,8 @@ class ScoreChange {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token + i * 16 + half * 8;
-            const bool is_seen = token < range.end && (!C.has_window || token >= range.begin);
+            const bool is_seen =
+                token < range.end && (!QuerySight<C>::kHasBegin || token >= range.begin);
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1506,7 +1563,9 @@ constexpr AttentionConfig kConfig = {
     .is_bfloat16 = false,
     .is_ragged = false,
     .causality = pagejit_shared::Causality::kNone,
+    .kv_table = pagejit_shared::KvTable::kBlocks,
     .has_window = false,
+    .has_chunks = false,
     .has_soft_cap = false,
     .has_alibi = false,
     .has_sinks = false,

@@ -62,6 +62,11 @@ TEST(SpecFlagsTest, QueriesMasksAndScoreChanges) {
   flags.window = 0;
   EXPECT_EQ(error_of(flags), "--window 0: must be at least 1");
   flags = spec_flags();
+  flags.chunk = 0;
+  EXPECT_EQ(error_of(flags), "--chunk 0: must be at least 1");
+  flags.chunk = 8;
+  EXPECT_EQ(make_work_list(flags)->items[0].chunk_size, 8);
+  flags = spec_flags();
   flags.soft_cap = -1;
   EXPECT_EQ(error_of(flags), "--soft-cap -1.000000: must be positive and finite");
 }
@@ -98,7 +103,7 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags.models = {"config.json"};
   EXPECT_EQ(error_of(flags),
             "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
-            "--window, --soft-cap, --alibi and --sinks");
+            "--window, --chunk, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
   flags.dtype = "fp8";
   EXPECT_EQ(error_of(flags).substr(0, 26), "--dtype: data type \"fp8\": ");
@@ -139,13 +144,14 @@ TEST(WorkListTest, LayersWithoutAKernelAreNeverDropped) {
   models::LayerAttention attention;
   attention.num_heads = attention.num_kv_heads = 1;
   attention.head_size = 64;
-  attention.mask = models::MaskKind::kChunked;
-  attention.window = 64;
+  attention.mask = models::MaskKind::kPrefix;
   shape.kinds = {{attention, {0, 1}}};
   ASSERT_TRUE(add_model(shape, "m", {}, &list).is_ok());
   EXPECT_TRUE(list.items.empty());
-  EXPECT_EQ(list.unsupported,
-            std::vector<std::string>{"m: all 2 layers: not supported yet: chunks of 64 keys"});
+  EXPECT_EQ(
+      list.unsupported,
+      std::vector<std::string>{"m: all 2 layers: not supported yet: bidirectional attention over a "
+                               "prefix"});
 }
 
 TEST(WorkListTest, WindowsAndCapsOfAModelAreLaunchArguments) {
