@@ -159,14 +159,25 @@ constexpr int kFewTokens = 4;
 constexpr int kLeastRaggedRows = 16;  // of lone heads, so that a sequence is one tile more often
 constexpr int kMostRaggedRows = 128;
 
+// Rows that a tile should have where queries are few: fewer mean that keys are read again.
+int rows_wanted(const KernelSpec& spec) {
+  if (spec.queries != QueryLengths::kFew) return 0;
+  return std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows, kMostRaggedRows);
+}
+
 // Rows of a CTA that are worth looking at.
 std::vector<int> row_choices(const KernelSpec& spec) {
   switch (spec.queries) {
     case QueryLengths::kOne:
       return {spec.group_size};
-    case QueryLengths::kFew:
-      return {
-          std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows, kMostRaggedRows)};
+    case QueryLengths::kFew: {
+      // The smaller ones for large heads with many options, of which not all fit the registers.
+      std::vector<int> choices = {rows_wanted(spec)};
+      for (const int rows : {64, 32}) {
+        if (rows < choices.front()) choices.push_back(rows);
+      }
+      return choices;
+    }
     case QueryLengths::kMany:
       break;
   }
@@ -227,16 +238,21 @@ int missing_warps(const AttentionConfig& c) {
 // sequence to merge.
 int ctas_off(const AttentionConfig& c) { return std::abs(c.min_ctas_per_sm - 2); }
 
-// Order of preference: what runs; what streams fastest, in steps of 2 % of the memory's time (the
-// model is no better); query fragments in registers; fewer warps that read the same tokens; enough
-// warps; two CTAs per SM; three stages; less shared memory.
+int missing_rows(const KernelConfig& config) {
+  return std::max(0, rows_wanted(config.spec) - pagejit_shared::tile_rows(config.attention));
+}
+
+// Order of preference: what runs; enough rows; what streams fastest, in steps of 2 % of the
+// memory's time (the model is no better); query fragments in registers; fewer warps that read the
+// same tokens; enough warps; two CTAs per SM; three stages; less shared memory.
 bool better(const Scored& a, const Scored& b) {
   const auto rank = [](const Scored& s) {
     const AttentionConfig& c = s.candidate.config.attention;
-    return std::tuple(!s.candidate.fits, slowdown_steps(s), !c.q_in_registers, c.row_warps,
-                      missing_warps(c), ctas_off(c), has_two_stages(c),
-                      c.min_ctas_per_sm * c.shared_bytes, c.token_groups * c.group_tokens,
-                      c.group_tokens, c.row_tiles, c.min_ctas_per_sm, c.num_stages);
+    return std::tuple(!s.candidate.fits, missing_rows(s.candidate.config), slowdown_steps(s),
+                      !c.q_in_registers, c.row_warps, missing_warps(c), ctas_off(c),
+                      has_two_stages(c), c.min_ctas_per_sm * c.shared_bytes,
+                      c.token_groups * c.group_tokens, c.group_tokens, c.row_tiles,
+                      c.min_ctas_per_sm, c.num_stages);
   };
   return rank(a) < rank(b);
 }
@@ -281,6 +297,10 @@ std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target
 std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& arch) {
   const AttentionConfig& c = scored.candidate.config.attention;
   const AttentionConfig& best = chosen.candidate.config.attention;
+  if (missing_rows(scored.candidate.config) != missing_rows(chosen.candidate.config)) {
+    return number("%.0f rows per tile < %.0f", pagejit_shared::tile_rows(c),
+                  pagejit_shared::tile_rows(best));
+  }
   if (slowdown_steps(scored) != slowdown_steps(chosen)) {
     if (scored.is_starved) {
       return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c),

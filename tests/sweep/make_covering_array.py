@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes covering_array.inc: rows of test factors in which every pair of values of any two factors occurs.
+"""Writes covering arrays: rows of test factors in which every pair of values of any two factors occurs.
 
-    make_covering_array.py > covering_array.inc
-    make_covering_array.py --check covering_array.inc    # exit 1 if the file is not what this script writes
+    make_covering_array.py decode > covering_decode.inc
+    make_covering_array.py ragged > covering_ragged.inc
+    make_covering_array.py --check FOLDER    # exit 1 if a file there is not what this script writes
 
 Greedy, after AETG (Cohen and others, 1997): each new row starts with a pair that is not covered yet and takes, factor by factor,
 the value that covers most new pairs; the best of several attempts stays. Random numbers come from an own generator, so
@@ -13,7 +14,7 @@ import itertools
 import sys
 
 # Name, values as they stand in the file. The order is that of SweepCase's fields (sweep_cases.h).
-FACTORS = [
+DECODE_FACTORS = [
     ("head_size", [16, 40, 64, 72, 80, 96, 112, 120, 128, 160, 192, 256]),
     ("block_size", [1, 5, 8, 16, 24, 32, 64, 528]),
     ("group_size", [1, 2, 3, 4, 5, 7, 8, 16, 71]),
@@ -33,6 +34,33 @@ FACTORS = [
     ("completion", ["kPagejitEmulatorLate", "kPagejitEmulatorEarly",
                     "kPagejitEmulatorRandomCompletion"]),
 ]
+# The order is that of RaggedSweepCase's fields (ragged_sweep_test.cc).
+RAGGED_FACTORS = [
+    ("head_size", [16, 40, 64, 72, 96, 128, 256]),
+    ("group_size", [1, 3, 4, 7, 16, 71]),
+    ("block_size", [1, 5, 16, 528]),
+    ("dtype", ["DataType::kFloat16", "DataType::kBFloat16"]),
+    ("queries", ["QueryLengths::kFew", "QueryLengths::kMany"]),
+    ("causality", ["Causality::kNone", "Causality::kCausal", "Causality::kPerSequence"]),
+    ("kv_table", ["KvTable::kBlocks", "KvTable::kCsr", "KvTable::kContiguous"]),
+    ("mask", ["Mask::kNone", "Mask::kWindowLeft", "Mask::kWindowRight", "Mask::kWindowBoth",
+              "Mask::kChunks"]),
+    ("soft_cap", ["true", "false"]),
+    ("alibi", ["true", "false"]),
+    ("sinks", ["true", "false"]),
+    ("lengths", ["Lengths::kMixed", "Lengths::kDecode", "Lengths::kPrompts",
+                 "Lengths::kSpeculative", "Lengths::kLong"]),
+    ("num_splits", [0, 1, 2, 5]),
+    ("layout", ["CacheLayout::kNhd", "CacheLayout::kHnd", "CacheLayout::kInterleaved",
+                "CacheLayout::kLayered", "CacheLayout::kPadded"]),
+    ("logits", ["LogitRegime::kNormal", "LogitRegime::kHigh", "LogitRegime::kLow",
+                "LogitRegime::kMixed"]),
+    ("with_lse", ["true", "false"]),
+    ("order", ["kPagejitEmulatorFifo", "kPagejitEmulatorLifo", "kPagejitEmulatorRandom"]),
+    ("completion", ["kPagejitEmulatorLate", "kPagejitEmulatorEarly",
+                    "kPagejitEmulatorRandomCompletion"]),
+]
+ARRAYS = {"decode": DECODE_FACTORS, "ragged": RAGGED_FACTORS}
 ATTEMPTS = 30  # rows tried for each row taken; more make the array hardly shorter
 
 
@@ -103,27 +131,30 @@ def make_rows(sizes):
     return rows
 
 
-def make_text():
-    rows = make_rows([len(values) for _, values in FACTORS])
+def make_text(factors):
+    rows = make_rows([len(values) for _, values in factors])
     lines = ["// Written by make_covering_array.py; not edited by hand. Fields: " +
-             ", ".join(name for name, _ in FACTORS) + ".",
+             ", ".join(name for name, _ in factors) + ".",
              "// clang-format off"]
     for row in rows:
-        lines.append("{" + ", ".join(str(FACTORS[f][1][v]) for f, v in enumerate(row)) + "},")
+        lines.append("{" + ", ".join(str(factors[f][1][v]) for f, v in enumerate(row)) + "},")
     lines.append("// clang-format on")
     return "\n".join(lines) + "\n"
 
 
 def main():
-    if len(sys.argv) == 1:
-        sys.stdout.write(make_text())
+    if len(sys.argv) == 2 and sys.argv[1] in ARRAYS:
+        sys.stdout.write(make_text(ARRAYS[sys.argv[1]]))
         return 0
     if len(sys.argv) == 3 and sys.argv[1] == "--check":
-        with open(sys.argv[2], encoding="utf-8") as file:
-            if file.read() == make_text():
-                return 0
-        print(f"{sys.argv[2]} is not what this script writes; run it again", file=sys.stderr)
-        return 1
+        status = 0
+        for name, factors in ARRAYS.items():
+            path = f"{sys.argv[2]}/covering_{name}.inc"
+            with open(path, encoding="utf-8") as file:
+                if file.read() != make_text(factors):
+                    print(f"{path} is not what this script writes; run it again", file=sys.stderr)
+                    status = 1
+        return status
     print(__doc__, file=sys.stderr)
     return 2
 

@@ -87,7 +87,7 @@ std::string SweepCase::name() const {
 
 const std::vector<SweepCase>& pairwise_cases() {
   static const std::vector<SweepCase> cases = {
-#include "tests/sweep/covering_array.inc"
+#include "tests/sweep/covering_decode.inc"
   };
   return cases;
 }

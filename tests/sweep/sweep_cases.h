@@ -1,5 +1,5 @@
 // The cases of the sweep: a covering array in which every pair of values of any two factors occurs
-// (covering_array.inc, written by make_covering_array.py), and the full product of the spec's
+// (covering_decode.inc, written by make_covering_array.py), and the full product of the spec's
 // fields with the other factors drawn for each case. Thread-safety: free functions without state.
 #pragma once
 

@@ -9,6 +9,7 @@
 #include "generator/planner.h"
 #include "generator/renderer.h"
 #include "runtime/jit/compiler.h"
+#include "tests/templates/device_function_cases.h"
 
 namespace pagejit {
 namespace {
@@ -142,6 +143,20 @@ INSTANTIATE_TEST_SUITE_P(Targets, HeadSizeMatrixTest,
                                            *parse_target("sm_89"), *parse_target("sm_90a"),
                                            *parse_target("sm_100a"), *parse_target("sm_120a")),
                          [](const auto& test) { return test_name(test.param); });
+
+// What runs on a GPU only must at least compile without one.
+TEST_P(HeadSizeMatrixTest, EveryDeviceFunctionCompiles) {
+  for (const testing::DeviceFunctionCase& test : testing::device_function_cases()) {
+    KernelSource source;
+    source.kernel_name = "conformance";
+    source.target = GetParam();
+    const Result<std::string> text = with_device_functions(GetParam(), testing::kernel_text(test));
+    ASSERT_TRUE(text) << text.status().to_string();
+    source.text = *text;
+    const auto compiled = nvrtc()->compile(source);
+    EXPECT_TRUE(compiled) << test.name << ": " << compiled.status().detail();
+  }
+}
 
 }  // namespace
 }  // namespace pagejit

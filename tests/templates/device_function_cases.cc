@@ -269,6 +269,21 @@ std::vector<DeviceFunctionCase> memory_cases() {
     for (const int bytes : {4, 8, 16}) {
       cases.push_back(copy_case((prefix + std::to_string(bytes)).c_str(), bytes, load));
     }
+    cases.push_back({(prefix + "2").c_str(),
+                     "using Half = unsigned short;"
+                     "const Half half = dev::" +
+                         std::string(load) +
+                         "(reinterpret_cast<const Half*>(in) + lane);"
+                         "out[lane] = half;"
+                         "dev::store_global(reinterpret_cast<Half*>(out + lane) + 1, half);",
+                     32, 32, [](const Words& in) {
+                       Words out;
+                       for (size_t i = 0; i < 32; ++i) {
+                         const uint32_t half = in[i / 2] >> (i % 2 * 16) & 65535;
+                         out.push_back(half | half << 16);
+                       }
+                       return out;
+                     }});
     cases.push_back({(prefix + "1").c_str(),
                      "using Byte = unsigned char;"
                      "const Byte byte = dev::" +
@@ -416,6 +431,20 @@ std::vector<DeviceFunctionCase> device_function_cases() {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;
+}
+
+std::string kernel_text(const DeviceFunctionCase& test) {
+  return "struct Params { const uint32_t* in; uint32_t* out; };\n"
+         "PAGEJIT_KERNEL(" +
+         std::to_string(test.num_threads) +
+         ", 1)\n"
+         "conformance(const __grid_constant__ Params params) {\n"
+         "  [[maybe_unused]] const uint32_t* in = params.in;\n"
+         "  [[maybe_unused]] uint32_t* out = params.out;\n"
+         "  [[maybe_unused]] const int lane = dev::thread_idx();\n"
+         "  [[maybe_unused]] uint32_t* shared = "
+         "reinterpret_cast<uint32_t*>(dev::dynamic_shared());\n" +
+         test.body + "\n}\nPAGEJIT_ENTRY(conformance, Params)\n";
 }
 
 }  // namespace pagejit::testing

@@ -29,4 +29,7 @@ inline constexpr int kInputWords = 1024;
 
 std::vector<DeviceFunctionCase> device_function_cases();
 
+// The kernel "conformance" of a case, to be put behind the device functions of a target.
+std::string kernel_text(const DeviceFunctionCase& test);
+
 }  // namespace pagejit::testing

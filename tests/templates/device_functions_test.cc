@@ -27,20 +27,6 @@ Words input_words() {
   return words;
 }
 
-std::string kernel_text(const DeviceFunctionCase& test) {
-  return "struct Params { const uint32_t* in; uint32_t* out; };\n"
-         "PAGEJIT_KERNEL(" +
-         std::to_string(test.num_threads) +
-         ", 1)\n"
-         "conformance(const __grid_constant__ Params params) {\n"
-         "  [[maybe_unused]] const uint32_t* in = params.in;\n"
-         "  [[maybe_unused]] uint32_t* out = params.out;\n"
-         "  [[maybe_unused]] const int lane = dev::thread_idx();\n"
-         "  [[maybe_unused]] uint32_t* shared = "
-         "reinterpret_cast<uint32_t*>(dev::dynamic_shared());\n" +
-         test.body + "\n}\nPAGEJIT_ENTRY(conformance, Params)\n";
-}
-
 class DeviceFunctionTest : public ::testing::TestWithParam<DeviceFunctionCase> {
  protected:
   static void SetUpTestSuite() {

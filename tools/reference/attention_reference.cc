@@ -117,6 +117,14 @@ double ScoreRules::score(double dot, int64_t distance) const {
   return score + static_cast<double>(alibi_slope) * static_cast<double>(distance);
 }
 
+float ScoreRules::score_in_float(float dot, int64_t distance) const {
+  float score = dot * scale;
+  if (soft_cap != 0) score = soft_cap * std::tanh(score / soft_cap);
+  if (alibi_slope == 0) return score;
+  const float bias = alibi_slope * static_cast<float>(distance);
+  return score + bias;
+}
+
 void dense_attention(const HeadProblem& problem, double* out, double* lse,
                      HeadMagnitudes* magnitudes) {
   const int head_size = problem.head_size;
@@ -177,7 +185,7 @@ void naive_attention(DataType type, const HeadProblem& problem, float* out) {
     const float* k_row = problem.k + token * head_size;
     float dot = 0;
     for (int i = 0; i < head_size; ++i) dot += problem.q[i] * k_row[i];
-    const auto score = static_cast<float>(rules.score(dot, problem.first_distance + token));
+    const float score = rules.score_in_float(dot, problem.first_distance + token);
     weights[static_cast<size_t>(token)] = score;
     maximum = std::max(maximum, score);
   }

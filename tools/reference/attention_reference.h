@@ -24,6 +24,8 @@ struct ScoreRules {
   float sink = -std::numeric_limits<float>::infinity();
 
   double score(double dot, int64_t distance) const;
+  // The same, each step rounded to float32.
+  float score_in_float(float dot, int64_t distance) const;
 };
 
 // One query head of one query token, with the keys that it sees. Values of 16-bit types widened to

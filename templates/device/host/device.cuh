@@ -26,7 +26,7 @@ PAGEJIT_UNCHECKED inline const T* hold(const T* p) {
 
 template <class T>
 PAGEJIT_UNCHECKED inline T load_global(const T* p, Loc loc = Loc::current()) {
-  static_assert(sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8 ||
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
                 sizeof(T) == 16);
   api->load_global(p, sizeof(T), loc);
   return *p;
@@ -39,7 +39,7 @@ PAGEJIT_UNCHECKED inline T load_global_nc(const T* p, Loc loc = Loc::current()) 
 
 template <class T>
 PAGEJIT_UNCHECKED inline void store_global(T* p, T value, Loc loc = Loc::current()) {
-  static_assert(sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8 ||
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||
                 sizeof(T) == 16);
   api->store_global(p, sizeof(T), loc);
   *p = value;

@@ -30,6 +30,19 @@ struct RawWord<1> {
   }
 };
 template <>
+struct RawWord<2> {
+  uint16_t v;
+  PAGEJIT_DEVICE void load(const void* p) {
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(p) : "memory");
+  }
+  PAGEJIT_DEVICE void load_nc(const void* p) {
+    asm("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(p));
+  }
+  PAGEJIT_DEVICE void store(void* p) const {
+    asm volatile("st.global.u16 [%0], %1;" ::"l"(p), "h"(v) : "memory");
+  }
+};
+template <>
 struct RawWord<4> {
   uint32_t v;
   PAGEJIT_DEVICE void load(const void* p) {
@@ -83,7 +96,7 @@ PAGEJIT_DEVICE const T* hold(const T* p) {
   return held;
 }
 
-// T is a trivial type of 1, 4, 8 or 16 bytes, p is aligned to its size.
+// T is a trivial type of 1, 2, 4, 8 or 16 bytes, p is aligned to its size.
 template <class T>
 PAGEJIT_DEVICE T load_global(const T* p) {
   RawWord<sizeof(T)> word;
