@@ -52,6 +52,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kContiguous) name += "_contiguous";
   if (spec.window) name += "_window";
   if (spec.chunked) name += "_chunked";
+  if (spec.custom_mask) name += "_mask";
   if (spec.soft_cap) name += "_cap";
   if (spec.alibi) name += "_alibi";
   if (spec.sinks) name += "_sinks";
@@ -81,6 +82,7 @@ TemplateValues values_of(const KernelConfig& config) {
       {"kv_table", kv_table_name(c.kv_table)},
       {"has_window", flag(c.has_window)},
       {"has_chunks", flag(c.has_chunks)},
+      {"has_custom_mask", flag(c.has_custom_mask)},
       {"has_soft_cap", flag(c.has_soft_cap)},
       {"has_alibi", flag(c.has_alibi)},
       {"has_sinks", flag(c.has_sinks)},

@@ -79,10 +79,13 @@ struct Switch {
   std::string_view name;
   bool KernelSpec::*field;
 };
-constexpr Switch kSwitches[] = {
-    {"window", &KernelSpec::window},     {"chunked", &KernelSpec::chunked},
-    {"soft_cap", &KernelSpec::soft_cap}, {"alibi", &KernelSpec::alibi},
-    {"sinks", &KernelSpec::sinks},       {"debug", &KernelSpec::debug}};
+constexpr Switch kSwitches[] = {{"window", &KernelSpec::window},
+                                {"chunked", &KernelSpec::chunked},
+                                {"custom_mask", &KernelSpec::custom_mask},
+                                {"soft_cap", &KernelSpec::soft_cap},
+                                {"alibi", &KernelSpec::alibi},
+                                {"sinks", &KernelSpec::sinks},
+                                {"debug", &KernelSpec::debug}};
 
 }  // namespace
 
@@ -190,7 +193,7 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   }
   return invalid("spec field \"" + name +
                  "\": legal are q, kv, out, head_size, block_size, group_size, causal, table, "
-                 "window, chunked, soft_cap, alibi, sinks, debug");
+                 "window, chunked, custom_mask, soft_cap, alibi, sinks, debug");
 }
 
 }  // namespace

@@ -50,6 +50,8 @@ AttentionParams make_params(const LoadedKernel& kernel, const AttentionArgs& arg
       .kv_start_loc = args.kv_start_loc,
       .query_start_loc = args.query_start_loc,
       .causal_flags = args.causal_flags,
+      .custom_mask = args.custom_mask,
+      .custom_mask_indptr = args.custom_mask_indptr,
       .alibi_slopes = args.alibi_slopes,
       .sinks = args.sinks,
       .workspace = args.workspace,

@@ -117,6 +117,11 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
   if (config.has_chunks && args.chunk_size < 1) {
     return invalid(fmt::format("chunk_size {}: must be positive", args.chunk_size));
   }
+  if (config.has_custom_mask) {
+    if (args.custom_mask == nullptr) return bad_pointer("custom_mask", nullptr, 1);
+    Status status = check_ints("custom_mask_indptr", args.custom_mask_indptr);
+    if (!status) return status;
+  }
   if (config.has_soft_cap && !(std::isfinite(args.soft_cap) && args.soft_cap > 0)) {
     return invalid(fmt::format("soft_cap {}: must be positive and finite", args.soft_cap));
   }

@@ -82,6 +82,10 @@ class ScoreChange {
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
+    if constexpr (C.has_custom_mask) {
+      mask_bits_ =
+          params.custom_mask + dev::load_global_nc(params.custom_mask_indptr + work.seq_idx);
+    }
     if constexpr (C.has_alibi) {
 #pragma unroll
       for (int j = 0; j < C.row_tiles; ++j) {
@@ -106,6 +110,7 @@ class ScoreChange {
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
     if constexpr (pagejit_shared::has_score_change(C)) change(scores, first_token);
     if (needs_mask(first_token)) mask(scores, first_token);
+    if constexpr (C.has_custom_mask) mask_by_bits(scores, first_token);
   }
 
  private:
@@ -175,8 +180,37 @@ class ScoreChange {
     }
   }
 
+  // The bits of rows and tokens that do not exist are not read.
+  PAGEJIT_DEVICE void mask_by_bits(Scores<C>& scores, int first_token) const {
+    const int lane_token = first_token + dev::lane_idx() / 4;
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = lane_row(j, h);
+        const bool row_exists = row < warp_row_ + num_rows_;
+        const int64_t first_bit =
+            place_of_row<C>(row).token * static_cast<int64_t>(sight_.seq_len);
+#pragma unroll
+        for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int token = lane_token + i * 16 + half * 8;
+            const int64_t bit = first_bit + token;
+            bool is_seen = false;
+            if (row_exists && token < token_end_) {
+              is_seen = dev::load_global_nc(mask_bits_ + bit / 8) >> (bit % 8) & 1;
+            }
+            if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
+          }
+        }
+      }
+    }
+  }
+
   const AttentionParams& params_;
   QuerySight<C> sight_;
+  const unsigned char* mask_bits_ = nullptr;  // of this sequence
   int token_end_;
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none

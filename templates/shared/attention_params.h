@@ -44,6 +44,7 @@ struct AttentionConfig {
   KvTable kv_table;
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
+  bool has_custom_mask;  // a bit for each query token and key
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
@@ -128,6 +129,8 @@ struct AttentionParams {
   const int* kv_start_loc;            // [num_seqs + 1] where KvTable::kContiguous
   const int* query_start_loc;         // [num_seqs + 1] where is_ragged
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
+  const unsigned char* custom_mask;   // where has_custom_mask; bit query * seq_len + key
+  const int* custom_mask_indptr;      // [num_seqs + 1]: bytes
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   void* workspace;

@@ -76,6 +76,7 @@ inline Result<KernelConfig> fake_plan(const KernelSpec& spec, const Target& targ
   config.attention.kv_table = static_cast<pagejit_shared::KvTable>(spec.kv_table);
   config.attention.has_window = spec.window;
   config.attention.has_chunks = spec.chunked;
+  config.attention.has_custom_mask = spec.custom_mask;
   config.attention.has_soft_cap = spec.soft_cap;
   config.attention.has_alibi = spec.alibi;
   config.attention.has_sinks = spec.sinks;

@@ -282,6 +282,17 @@ TEST_F(RaggedLaunchTest, TheTableOfTheSpecIsChecked) {
   EXPECT_EQ(script->last_launch().config.gridDimX, 1u);
 }
 
+TEST_F(RaggedLaunchTest, ACustomMaskNeedsItsBits) {
+  kernel = prepare(*engine, {.group_size = 4, .custom_mask = true});
+  AttentionArgs args = legal_args();
+  expect_refused(StatusCode::kInvalidArgument, args, "custom_mask is null");
+  args.custom_mask = reinterpret_cast<const uint8_t*>(0x9001);
+  expect_refused(StatusCode::kInvalidArgument, args, "custom_mask_indptr is null");
+  args.custom_mask_indptr = reinterpret_cast<const int32_t*>(0x9100);
+  EXPECT_TRUE(kernel.launch(args, nullptr));
+  EXPECT_EQ(script->last_launch().params.custom_mask, args.custom_mask);
+}
+
 TEST_F(RaggedLaunchTest, ContiguousKvNeedsItsStarts) {
   kernel = prepare(*engine, {.block_size = 1, .group_size = 4, .kv_table = KvTable::kContiguous});
   AttentionArgs args = legal_args();

@@ -124,6 +124,10 @@ const PlantedBug kBugs[] = {
     {"ChunkBeginsOneTooEarly", kWork, "begin = at - in_chunk;",
      "begin = at - in_chunk - (at > in_chunk ? 1 : 0);", false, true},
     {"ChunkEndIsIgnored", kWork, "chunk_size - in_chunk < end - at", "false", false, true},
+    {"MaskBitsIgnoreTheQuery", kScores, "const int64_t bit = first_bit + token;",
+     "const int64_t bit = token;", false, true},
+    {"MaskBitsIgnoreTheSequence", kScores, "params.custom_mask_indptr + work.seq_idx",
+     "params.custom_mask_indptr", false, true},
     {"SoftCapIsNotScaled", kScores, "params_.soft_cap * tanh_by_exp2", "tanh_by_exp2", false, true},
     {"AlibiIsOffByOnePosition", kScores, "slopes_[j][e % 2] * static_cast<float>(distance)",
      "slopes_[j][e % 2] * static_cast<float>(distance + 1)", false, true},
@@ -181,7 +185,9 @@ class PlantedBugTest : public EmulatorTest {
     KernelSpec contiguous = causal;
     contiguous.kv_table = KvTable::kContiguous;
     contiguous.block_size = 1;
-    for (const KernelSpec& spec : {causal, window, changed, csr, contiguous}) {
+    KernelSpec masked = causal;
+    masked.custom_mask = true;
+    for (const KernelSpec& spec : {causal, window, changed, csr, contiguous, masked}) {
       for (const int num_splits : {1, 3}) {
         CheckOptions options;
         options.batch.num_kv_heads = 2;

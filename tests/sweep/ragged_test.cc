@@ -126,6 +126,13 @@ std::vector<RaggedCase> make_cases() {
     spec.causality = Causality::kNone;
     spec.soft_cap = spec.sinks = true;
     add(kind + "chunked_full", spec);
+    spec = causal;
+    spec.custom_mask = true;
+    add(kind + "mask", spec);
+    spec.causality = Causality::kNone;
+    add(kind + "mask_full", spec).num_splits = 3;
+    spec.window = spec.alibi = spec.sinks = true;
+    add(kind + "mask_everything", spec).window_left = 40;
     KernelSpec debug = causal;
     debug.debug = true;
     add(kind + "debug", debug).num_splits = 2;
@@ -144,6 +151,9 @@ std::vector<RaggedCase> make_cases() {
   one.sinks = true;
   add("one_sinks", one).num_splits = 2;
   one.sinks = false;
+  one.custom_mask = true;
+  add("one_mask", one).num_splits = 2;
+  one.custom_mask = false;
   one.chunked = true;
   add("one_chunked", one).num_splits = 2;
   one.chunked = false;

@@ -132,7 +132,7 @@ TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
       expect_clean(spec);
       if (shape.head_size > 128) continue;
       spec.causality = Causality::kPerSequence;
-      spec.window = spec.soft_cap = spec.alibi = spec.sinks = true;
+      spec.window = spec.custom_mask = spec.soft_cap = spec.alibi = spec.sinks = true;
       expect_clean(spec);
     }
   }

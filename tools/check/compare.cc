@@ -205,6 +205,8 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
     const int64_t seq_len = batch.seq_lens[static_cast<size_t>(seq)];
     const int64_t num_tokens = sight.end - sight.begin;
     const int64_t first = (head / spec.group_size * seq_len + sight.begin) * spec.head_size;
+    std::vector<uint8_t> seen;
+    if (spec.custom_mask) seen = batch.seen_by(query, sight);
     ScoreRules rules{.scale = batch.scale};
     if (spec.soft_cap) rules.soft_cap = batch.soft_cap;
     if (spec.alibi) rules.alibi_slope = batch.alibi_slopes[static_cast<size_t>(head)];
@@ -215,7 +217,8 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
                               num_tokens,
                               spec.head_size,
                               rules,
-                              sight.begin - sight.position};
+                              sight.begin - sight.position,
+                              spec.custom_mask ? seen.data() : nullptr};
     HeadMagnitudes magnitudes;
     dense_attention(problem, results.out.data() + row * head_size, &results.lse[row], &magnitudes);
     naive_attention(spec.out_dtype, problem, results.naive.data() + row * head_size);

@@ -57,6 +57,8 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   keep(device.kv_start_loc_, copy_vector(session, batch.kv_start_loc));
   keep(device.query_start_loc_, copy_vector(session, batch.query_start_loc));
   keep(device.causal_flags_, copy_vector(session, batch.causal_flags));
+  keep(device.custom_mask_, copy_vector(session, batch.custom_mask));
+  keep(device.custom_mask_indptr_, copy_vector(session, batch.custom_mask_indptr));
   keep(device.alibi_slopes_, copy_vector(session, batch.alibi_slopes));
   keep(device.sinks_, copy_vector(session, batch.sinks));
   for (const KvAllocation& allocation : batch.allocations) {
@@ -89,6 +91,8 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   args.kv_start_loc = device.kv_start_loc_.data<int32_t>();
   args.query_start_loc = device.query_start_loc_.data<int32_t>();
   args.causal_flags = device.causal_flags_.data<uint8_t>();
+  args.custom_mask = device.custom_mask_.data<uint8_t>();
+  args.custom_mask_indptr = device.custom_mask_indptr_.data<int32_t>();
   args.alibi_slopes = device.alibi_slopes_.data<float>();
   args.sinks = device.sinks_.data<float>();
   args.out = device.out_.data<uint16_t>() + AttentionBatch::kGuardElements;

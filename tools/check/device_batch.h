@@ -48,6 +48,8 @@ class DeviceBatch {
   DeviceBuffer kv_start_loc_;
   DeviceBuffer query_start_loc_;
   DeviceBuffer causal_flags_;
+  DeviceBuffer custom_mask_;
+  DeviceBuffer custom_mask_indptr_;
   DeviceBuffer alibi_slopes_;
   DeviceBuffer sinks_;
   std::vector<DeviceBuffer> caches_;

@@ -43,6 +43,7 @@ class BatchBuilder {
     }
     batch_.num_query_rows = batch_.num_queries + options.unused_queries;
     batch_.soft_cap = options.soft_cap != 0 ? options.soft_cap : 1.5f;
+    if (spec().custom_mask) make_custom_mask();
     // Slopes as ALiBi's, of either sign; sinks around the usual scores.
     SplitMix64 rng(options.seed + 1);
     for (int head = 0; head < batch_.num_heads; ++head) {
@@ -146,6 +147,24 @@ class BatchBuilder {
     int seq = 0;
     int64_t num_blocks = 0;
   };
+
+  // Of query token q of a sequence and key k: bit q * seq_len + k. Between sequences a byte of
+  // zeros, which must not matter.
+  void make_custom_mask() {
+    SplitMix64 rng(batch_.options.seed + 2);
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+      batch_.custom_mask_indptr.push_back(static_cast<int32_t>(batch_.custom_mask.size()));
+      const auto index = static_cast<size_t>(seq);
+      const int64_t num_queries = batch_.query_start_loc[index + 1] - batch_.query_start_loc[index];
+      const int64_t num_bytes = ceil_div(num_queries * batch_.seq_lens[index], 8) + 1;
+      for (int64_t i = 0; i < num_bytes; ++i) {
+        const uint64_t bits = rng.next();
+        const auto byte = static_cast<uint8_t>(bits | bits >> 8);
+        batch_.custom_mask.push_back(i + 1 < num_bytes ? byte : uint8_t{0});
+      }
+    }
+    batch_.custom_mask_indptr.push_back(static_cast<int32_t>(batch_.custom_mask.size()));
+  }
 
   const KernelSpec& spec() const { return batch_.options.spec; }
   int seq_len(int seq) const { return batch_.seq_lens[static_cast<size_t>(seq)]; }
@@ -361,6 +380,18 @@ AttentionBatch::Sight AttentionBatch::sight_of(int query) const {
   return sight;
 }
 
+std::vector<uint8_t> AttentionBatch::seen_by(int query, const Sight& sight) const {
+  const auto seq = static_cast<size_t>(seq_of(query));
+  const int64_t first_bit = int64_t{query - query_start_loc[seq]} * seq_lens[seq];
+  std::vector<uint8_t> seen;
+  for (int64_t key = sight.begin; key < sight.end; ++key) {
+    const int64_t bit = first_bit + key;
+    const uint8_t byte = custom_mask[static_cast<size_t>(custom_mask_indptr[seq] + bit / 8)];
+    seen.push_back(byte >> (bit % 8) & 1);
+  }
+  return seen;
+}
+
 AttentionArgs AttentionBatch::host_args() const {
   AttentionArgs args;
   args.q = q.data() + kGuardElements;
@@ -390,6 +421,8 @@ AttentionArgs AttentionBatch::host_args() const {
   args.window_left = options.window_left;
   args.window_right = options.window_right;
   args.soft_cap = soft_cap;
+  args.custom_mask = custom_mask.data();
+  args.custom_mask_indptr = custom_mask_indptr.data();
   args.alibi_slopes = alibi_slopes.data();
   args.sinks = sinks.data();
   args.out_stride_token = out_stride_token;

@@ -91,10 +91,12 @@ struct AttentionBatch {
   int num_queries = 0;     // query tokens of all sequences
   int num_query_rows = 0;  // and those of no sequence behind them
   float scale = 0;
-  std::vector<int32_t> query_start_loc;  // [num_seqs + 1]
-  std::vector<uint8_t> causal_flags;     // [num_seqs]: 1, 0, 1, ...
-  std::vector<float> alibi_slopes;       // [num_heads]
-  std::vector<float> sinks;              // [num_heads]
+  std::vector<int32_t> query_start_loc;     // [num_seqs + 1]
+  std::vector<uint8_t> causal_flags;        // [num_seqs]: 1, 0, 1, ...
+  std::vector<uint8_t> custom_mask;         // about three bits of four set
+  std::vector<int32_t> custom_mask_indptr;  // [num_seqs + 1]
+  std::vector<float> alibi_slopes;          // [num_heads]
+  std::vector<float> sinks;                 // [num_heads]
   float soft_cap = 0;
 
   // q and out: kGuardElements, then [num_query_rows, num_heads, head_size] with strides, then a
@@ -143,6 +145,8 @@ struct AttentionBatch {
     int64_t position = 0;
   };
   Sight sight_of(int query) const;
+  // Of the keys [sight.begin, sight.end) of that: by the custom mask, 1 = seen.
+  std::vector<uint8_t> seen_by(int query, const Sight& sight) const;
   // Bytes of K and V of all tokens of all sequences: what one launch must read.
   int64_t valid_kv_bytes() const;
 

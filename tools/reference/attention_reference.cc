@@ -146,12 +146,15 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
       dot += product;
       abs_dot += std::abs(product);
     }
-    const double score = rules.score(dot, problem.first_distance + token);
+    const double score = problem.sees(token) ? rules.score(dot, problem.first_distance + token)
+                                             : -std::numeric_limits<double>::infinity();
     scores[static_cast<size_t>(token)] = score;
+    if (!problem.sees(token)) continue;
     maximum = std::max(maximum, score);
     max_abs_score = std::max({max_abs_score, abs_dot * std::abs(rules.scale), std::abs(score)});
   }
 
+  if (std::isinf(maximum)) return;  // nothing is seen
   double sum = std::exp(rules.sink - maximum);
   for (double& score : scores) {
     score = std::exp(score - maximum);
@@ -185,10 +188,13 @@ void naive_attention(DataType type, const HeadProblem& problem, float* out) {
     const float* k_row = problem.k + token * head_size;
     float dot = 0;
     for (int i = 0; i < head_size; ++i) dot += problem.q[i] * k_row[i];
-    const float score = rules.score_in_float(dot, problem.first_distance + token);
+    const float score = problem.sees(token)
+                            ? rules.score_in_float(dot, problem.first_distance + token)
+                            : -std::numeric_limits<float>::infinity();
     weights[static_cast<size_t>(token)] = score;
     maximum = std::max(maximum, score);
   }
+  if (std::isinf(maximum)) return;  // nothing is seen
   float sum = std::exp(rules.sink - maximum);
   for (float& weight : weights) {
     weight = std::exp(weight - maximum);
@@ -220,6 +226,11 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
         for (int token = 0; token < seq_len; ++token) {
           const int64_t distance = token - query_position;
           if (!sees(spec, args, queries.is_causal, query_position, token)) continue;
+          if (spec.custom_mask) {
+            const int64_t bit = int64_t{query - queries.begin} * seq_len + token;
+            const uint8_t byte = args.custom_mask[args.custom_mask_indptr[seq] + bit / 8];
+            if ((byte >> (bit % 8) & 1) == 0) continue;
+          }
           const uint16_t* k_row = k_cache + row_offset(spec, args, seq, token, args.k_strides) +
                                   kv_head * args.k_strides.head;
           const uint16_t* v_row = v_cache + row_offset(spec, args, seq, token, args.v_strides) +

@@ -38,6 +38,10 @@ struct HeadProblem {
   int head_size = 0;
   ScoreRules rules;
   int64_t first_distance = 0;  // position of the first key, counted from the query's
+  // [num_tokens]: 0 = not seen after all. Null: all are.
+  const uint8_t* seen = nullptr;
+
+  bool sees(int64_t token) const { return seen == nullptr || seen[token] != 0; }
 };
 
 // What rounding can do to a head's result; see tools/check/tolerance.h.

@@ -87,6 +87,12 @@ struct AttentionArgs {
   // Where the spec is chunked: a query token at position p sees the keys of its own chunk,
   // [p - p % chunk_size, p - p % chunk_size + chunk_size), as far as causality allows. Positive.
   int32_t chunk_size = 0;
+  // Where the spec has custom_mask: bits, packed from the lowest of each byte on, the format of
+  // FlashInfer's packed custom mask. Those of sequence i start at byte custom_mask_indptr[i]; bit q
+  // * seq_len + k says whether its query token q sees its key k, as far as causality and windows
+  // let it. uint8 [custom_mask_indptr[num_seqs]] and int32 [num_seqs + 1].
+  const uint8_t* custom_mask = nullptr;
+  const int32_t* custom_mask_indptr = nullptr;
   // Where the spec has soft_cap: positive and finite.
   float soft_cap = 0.0f;
   // Where the spec has alibi: f32 [num_kv_heads * group_size]; slope * (key position - query

@@ -50,6 +50,7 @@ struct AttentionConfig {
   KvTable kv_table;
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
+  bool has_custom_mask;  // a bit for each query token and key
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
@@ -134,6 +135,8 @@ struct AttentionParams {
   const int* kv_start_loc;            // [num_seqs + 1] where KvTable::kContiguous
   const int* query_start_loc;         // [num_seqs + 1] where is_ragged
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
+  const unsigned char* custom_mask;   // where has_custom_mask; bit query * seq_len + key
+  const int* custom_mask_indptr;      // [num_seqs + 1]: bytes
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   void* workspace;
@@ -939,6 +942,10 @@ class ScoreChange {
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
+    if constexpr (C.has_custom_mask) {
+      mask_bits_ =
+          params.custom_mask + dev::load_global_nc(params.custom_mask_indptr + work.seq_idx);
+    }
     if constexpr (C.has_alibi) {
 #pragma unroll
       for (int j = 0; j < C.row_tiles; ++j) {
@@ -963,6 +970,7 @@ class ScoreChange {
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
     if constexpr (pagejit_shared::has_score_change(C)) change(scores, first_token);
     if (needs_mask(first_token)) mask(scores, first_token);
+    if constexpr (C.has_custom_mask) mask_by_bits(scores, first_token);
   }
 
  private:
@@ -1032,8 +1040,37 @@ class ScoreChange {
     }
   }
 
+  // The bits of rows and tokens that do not exist are not read.
+  PAGEJIT_DEVICE void mask_by_bits(Scores<C>& scores, int first_token) const {
+    const int lane_token = first_token + dev::lane_idx() / 4;
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = lane_row(j, h);
+        const bool row_exists = row < warp_row_ + num_rows_;
+        const int64_t first_bit =
+            place_of_row<C>(row).token * static_cast<int64_t>(sight_.seq_len);
+#pragma unroll
+        for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int token = lane_token + i * 16 + half * 8;
+            const int64_t bit = first_bit + token;
+            bool is_seen = false;
+            if (row_exists && token < token_end_) {
+              is_seen = dev::load_global_nc(mask_bits_ + bit / 8) >> (bit % 8) & 1;
+            }
+            if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
+          }
+        }
+      }
+    }
+  }
+
   const AttentionParams& params_;
   QuerySight<C> sight_;
+  const unsigned char* mask_bits_ = nullptr;  // of this sequence
   int token_end_;
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
@@ -1566,6 +1603,7 @@ constexpr AttentionConfig kConfig = {
     .kv_table = pagejit_shared::KvTable::kBlocks,
     .has_window = false,
     .has_chunks = false,
+    .has_custom_mask = false,
     .has_soft_cap = false,
     .has_alibi = false,
     .has_sinks = false,
