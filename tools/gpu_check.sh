@@ -35,11 +35,11 @@ state=$out/state.txt          # "NAME STATUS SECONDS" per finished step
 tests=$out/tests.jsonl        # one line per test program: GoogleTest's JSON
 touch "$state" "$log"
 
-# run_tests PROGRAM FILTER
+# run_tests PROGRAM FILTER [ARGUMENT...]
 run_tests() {
   local result status
   result=$(mktemp)
-  "$tree/$1" --gtest_filter="$2" --gtest_brief=1 --gtest_output="json:$result"
+  "$tree/$1" --gtest_filter="$2" --gtest_brief=1 --gtest_output="json:$result" "${@:3}"
   status=$?
   if [ ! -s "$result" ] || grep -q -m 1 '^  "tests": 0,' "$result"; then
     echo "$1 ran no test"  # which shows nothing
@@ -57,8 +57,8 @@ export tree tests
 steps=("version 60 '$pagejit' version"
        "doctor 60 '$pagejit' doctor")
 if [ -e "$tree/gpu_tests.txt" ]; then
-  while IFS=$'\t' read -r program filter; do
-    [ -n "$program" ] && steps+=("test:$program 480 run_tests '$program' '$filter'")
+  while IFS=$'\t' read -r program filter arguments; do
+    [ -n "$program" ] && steps+=("test:$program 480 run_tests '$program' '$filter' $arguments")
   done <"$tree/gpu_tests.txt"
 fi
 steps+=("check 480 '$pagejit' check --json '$out/check.json'")

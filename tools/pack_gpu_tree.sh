@@ -34,7 +34,7 @@ find . -path ./carry -prune -o -type l -name '*.so*' -print | sed 's|^\./||' | w
   cp -P "$link" "$carry/$link"
 done
 
-# Tests with the label gpu, as "program<TAB>filter".
+# Tests with the label gpu, as "program<TAB>filter<TAB>arguments".
 ctest --show-only=json-v1 -L '^gpu$' | python3 -c '
 import json, os, sys
 programs = {}
@@ -42,10 +42,14 @@ for test in json.load(sys.stdin)["tests"]:
     command = test.get("command", [])
     if not command:
         sys.exit("a test has no command: " + test["name"])
-    filters = [a.split("=", 1)[1] for a in command[1:] if a.startswith("--gtest_filter=")]
-    programs.setdefault(os.path.relpath(command[0]), []).extend(filters)
-for program, filters in programs.items():
-    print(program + "\t" + (":".join(filters) or "*"))
+    filters, arguments = programs.setdefault(os.path.relpath(command[0]), ([], []))
+    for argument in command[1:]:
+        if argument.startswith("--gtest_filter="):
+            filters.append(argument.split("=", 1)[1])
+        elif argument not in arguments:
+            arguments.append(argument)
+for program, (filters, arguments) in programs.items():
+    print(program + "\t" + (":".join(filters) or "*") + "\t" + " ".join(arguments))
 ' > "$carry/gpu_tests.txt"
 
 # What the loader must find there: glibc, libstdc++ and libgcc of a newer distribution, and our own libraries.
