@@ -61,7 +61,8 @@ if [ -e "$tree/gpu_tests.txt" ]; then
     [ -n "$program" ] && steps+=("test:$program 480 run_tests '$program' '$filter' $arguments")
   done <"$tree/gpu_tests.txt"
 fi
-steps+=("check 480 '$pagejit' check --json '$out/check.json'")
+steps+=("check 480 '$pagejit' check --json '$out/check.json'"
+        "check-many 480 '$pagejit' check --queries many --json '$out/check_many.json'")
 for suite in decode v1v2 paging; do
   steps+=("bench-$suite 480 '$pagejit' bench $suite --json '$out/bench_$suite.json'")
 done
