@@ -70,7 +70,6 @@ TEST_F(AttentionSpecialTest, CachesBeyond32BitOffsets) {
 
 // One captured launch serves changing lengths, as an engine replays its decode step.
 TEST_F(AttentionSpecialTest, OneCapturedGraphServesChangingLengths) {
-  const Driver& driver = session().driver();
   for (int num_splits : {0, 1, 3}) {
     const KernelSpec spec = make_spec(kF16, 80, 16, 8);
     const Kernel kernel = prepare(spec);
@@ -86,16 +85,7 @@ TEST_F(AttentionSpecialTest, OneCapturedGraphServesChangingLengths) {
     const Workspace workspace = make_workspace(kernel, args);
     workspace.put_into(args);
 
-    CUstream stream = nullptr;
-    ASSERT_EQ(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    ASSERT_EQ(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-    const Status captured = kernel.launch(args, stream);
-    CUgraph graph = nullptr;
-    ASSERT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    ASSERT_TRUE(captured.is_ok()) << captured.to_string();
-    CUgraphExec executable = nullptr;
-    ASSERT_EQ(driver.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
-
+    CapturedLaunch captured(session().driver(), kernel, args);
     // Nothing may have run during the capture.
     Result<AttentionResults> results = device_batch.download();
     ASSERT_TRUE(results.is_ok());
@@ -108,17 +98,13 @@ TEST_F(AttentionSpecialTest, OneCapturedGraphServesChangingLengths) {
       ASSERT_TRUE(now.is_ok());
       ASSERT_TRUE(device_batch.set_seq_lens(now->seq_lens).is_ok());
       ASSERT_TRUE(device_batch.reset_results().is_ok());
-      ASSERT_EQ(driver.cuGraphLaunch(executable, stream), CUDA_SUCCESS) << report();
-      ASSERT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS) << report();
+      ASSERT_TRUE(captured.replay()) << report();
       results = device_batch.download();
       ASSERT_TRUE(results.is_ok());
       const CheckReport result =
           compare_results(*now, compute_reference(*now), *results, true, num_splits);
       EXPECT_TRUE(result.passed) << result.sentence;
     }
-    EXPECT_EQ(driver.cuGraphExecDestroy(executable), CUDA_SUCCESS);
-    EXPECT_EQ(driver.cuGraphDestroy(graph), CUDA_SUCCESS);
-    EXPECT_EQ(driver.cuStreamDestroy(stream), CUDA_SUCCESS);
   }
 }
 

@@ -202,17 +202,7 @@ class RaggedLaunchTest : public DeviceTest {
 // The grid is fixed by bounds, so one captured launch serves other numbers of query tokens too.
 TEST_F(RaggedLaunchTest, OneCapturedGraphServesChangingQueries) {
   set_up(ragged(QueryLengths::kFew, Causality::kCausal, kBF16, 64, 16, 4), 3);
-  const Driver& driver = session().driver();
-  CUstream stream = nullptr;
-  ASSERT_EQ(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  ASSERT_EQ(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-  const Status captured = kernel_.launch(args_, stream);
-  CUgraph graph = nullptr;
-  ASSERT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-  ASSERT_TRUE(captured.is_ok()) << captured.to_string();
-  CUgraphExec executable = nullptr;
-  ASSERT_EQ(driver.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
-
+  CapturedLaunch captured(session().driver(), kernel_, args_);
   const std::vector<std::vector<int>> replays = {kMixedQueries,          {1, 1, 1, 1, 1, 1, 1},
                                                  {0, 0, 0, 0, 0, 0, 0},  {68, 0, 0, 0, 0, 0, 0},
                                                  {0, 0, 0, 0, 0, 0, 68}, {9, 9, 9, 9, 9, 9, 14}};
@@ -228,8 +218,7 @@ TEST_F(RaggedLaunchTest, OneCapturedGraphServesChangingQueries) {
     ASSERT_LE(now.num_queries, args_.num_query_tokens);
     ASSERT_TRUE(device_batch_->set_query_start_loc(now.query_start_loc).is_ok());
     ASSERT_TRUE(device_batch_->reset_results().is_ok());
-    ASSERT_EQ(driver.cuGraphLaunch(executable, stream), CUDA_SUCCESS) << report();
-    ASSERT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS) << report();
+    ASSERT_TRUE(captured.replay()) << report();
     const Result<AttentionResults> results = device_batch_->download();
     ASSERT_TRUE(results.is_ok());
     if (now.num_queries == 0) {
@@ -239,9 +228,6 @@ TEST_F(RaggedLaunchTest, OneCapturedGraphServesChangingQueries) {
     const CheckReport result = compare_results(now, compute_reference(now), *results, true, 3);
     EXPECT_TRUE(result.passed) << result.sentence;
   }
-  EXPECT_EQ(driver.cuGraphExecDestroy(executable), CUDA_SUCCESS);
-  EXPECT_EQ(driver.cuGraphDestroy(graph), CUDA_SUCCESS);
-  EXPECT_EQ(driver.cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
 TEST_F(RaggedLaunchTest, InconsistentQueryRangesAreReported) {

@@ -101,6 +101,28 @@ PagejitEmulatorCounters EmulatorControls::counters() const {
   return counters;
 }
 
+CapturedLaunch::CapturedLaunch(const Driver& driver, const Kernel& kernel,
+                               const AttentionArgs& args)
+    : driver_(driver) {
+  EXPECT_EQ(driver.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  const Status captured = kernel.launch(args, stream_);
+  EXPECT_EQ(driver.cuStreamEndCapture(stream_, &graph_), CUDA_SUCCESS);
+  EXPECT_TRUE(captured.is_ok()) << captured.to_string();
+  EXPECT_EQ(driver.cuGraphInstantiateWithFlags(&executable_, graph_, 0), CUDA_SUCCESS);
+}
+
+CapturedLaunch::~CapturedLaunch() {
+  EXPECT_EQ(driver_.cuGraphExecDestroy(executable_), CUDA_SUCCESS);
+  EXPECT_EQ(driver_.cuGraphDestroy(graph_), CUDA_SUCCESS);
+  EXPECT_EQ(driver_.cuStreamDestroy(stream_), CUDA_SUCCESS);
+}
+
+bool CapturedLaunch::replay() {
+  return driver_.cuGraphLaunch(executable_, stream_) == CUDA_SUCCESS &&
+         driver_.cuStreamSynchronize(stream_) == CUDA_SUCCESS;
+}
+
 void DeviceTest::SetUp() {
   device_ = environment->get();
   if (device_ == nullptr) {

@@ -43,6 +43,24 @@ struct TestDevice {
   std::unique_ptr<EmulatorControls> emulator;  // null on a GPU
 };
 
+// One launch, captured in a graph on a stream of its own, to be replayed. Failures fail the test.
+class CapturedLaunch {
+ public:
+  CapturedLaunch(const Driver& driver, const Kernel& kernel, const AttentionArgs& args);
+  ~CapturedLaunch();
+  CapturedLaunch(const CapturedLaunch&) = delete;
+  CapturedLaunch& operator=(const CapturedLaunch&) = delete;
+
+  // Launches the graph and waits for it. False where a call of the driver failed.
+  bool replay();
+
+ private:
+  const Driver& driver_;
+  CUstream stream_ = nullptr;
+  CUgraph graph_ = nullptr;
+  CUgraphExec executable_ = nullptr;
+};
+
 // A test that runs kernels. Without a device it skips with the reason; but where PAGEJIT_DRIVER
 // asks for one it fails.
 class DeviceTest : public testing::Test {
