@@ -168,6 +168,13 @@ class PlantedBugTest : public EmulatorTest {
     return made ? *made : nullptr;
   }
 
+  // A kernel that does not compile shows nothing; it fails the test.
+  static bool compiles(Engine& bugged, const KernelSpec& spec) {
+    const Result<Kernel> kernel = bugged.prepare(spec);
+    EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string() << kernel.status().detail();
+    return kernel.is_ok();
+  }
+
   // What is wrong with the engine's ragged kernels; empty if nothing was found.
   std::string find_ragged_bug(Engine& bugged) {
     KernelSpec causal = make_spec(DataType::kBFloat16, 64, 16, 4);
@@ -188,6 +195,7 @@ class PlantedBugTest : public EmulatorTest {
     KernelSpec masked = causal;
     masked.custom_mask = true;
     for (const KernelSpec& spec : {causal, window, changed, csr, contiguous, masked}) {
+      if (!compiles(bugged, spec)) return "";
       for (const int num_splits : {1, 3}) {
         CheckOptions options;
         options.batch.num_kv_heads = 2;
@@ -207,8 +215,7 @@ class PlantedBugTest : public EmulatorTest {
     return "";
   }
 
-  // What is wrong with the engine's kernels; empty if nothing was found. A kernel that does not
-  // compile proves nothing.
+  // What is wrong with the engine's kernels; empty if nothing was found.
   std::string find_bug(Engine& bugged) {
     CheckOptions plain;
     plain.batch.num_kv_heads = 2;
@@ -225,15 +232,13 @@ class PlantedBugTest : public EmulatorTest {
     huge.batch.seq_lens = {70};
     for (const KernelSpec& spec :
          {make_spec(DataType::kFloat16, 72, 16, 4), make_spec(DataType::kBFloat16, 128, 16, 40)}) {
-      const Result<Kernel> kernel = bugged.prepare(spec);
-      EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string() << kernel.status().detail();
-      if (!kernel) return "";
+      if (!compiles(bugged, spec)) return "";
       for (const CheckOptions* options : {&plain, &padded, &low, &huge}) {
         const Result<CheckReport> result = run_check(bugged, session(), spec, *options);
         if (!result) return result.status().to_string() + report();
         if (!result->passed) return result->sentence;
       }
-      const std::string second = find_in_second_launch(*kernel);
+      const std::string second = find_in_second_launch(*bugged.prepare(spec));
       if (!second.empty()) return second;
     }
     return "";
@@ -286,7 +291,6 @@ TEST_P(EachPlantedBugTest, IsFound) {
   const std::shared_ptr<Engine> engine = make_engine(&bug, build);
   ASSERT_NE(engine, nullptr);
   const std::string found = bug.is_ragged ? find_ragged_bug(*engine) : find_bug(*engine);
-  EXPECT_EQ(found.find("COMPILE"), std::string::npos) << found;
   EXPECT_NE(found, "");
   RecordProperty("found", found);
 }

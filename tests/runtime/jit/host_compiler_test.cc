@@ -48,8 +48,7 @@ class HostCompilerTest : public ::testing::Test {
   int num_scripts_ = 0;
 };
 
-#define PAGEJIT_NEEDS_CXX() \
-  if (!has_compiler()) GTEST_SKIP() << "no C++ compiler on this machine"
+#define PAGEJIT_NEEDS_CXX() PAGEJIT_NEEDS(has_compiler(), "C++ compiler")
 
 TEST_F(HostCompilerTest, MakesALoadableImage) {
   PAGEJIT_NEEDS_CXX();

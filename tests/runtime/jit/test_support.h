@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -66,6 +67,13 @@ extern const char kTinyKernel[];
 
 }  // namespace pagejit::jit
 
-// Skips a test that needs the real library, saying so.
-#define PAGEJIT_NEEDS_NVRTC() \
-  if (::pagejit::jit::real_nvrtc().empty()) GTEST_SKIP() << "no NVRTC on this machine"
+// Skips a test that needs what this machine lacks, saying so; after tools/setup.sh nothing may be
+// lacking, so tools/test.sh sets PAGEJIT_TEST_REQUIRE_COMPILERS and the test fails instead.
+#define PAGEJIT_NEEDS(exists, what)                                 \
+  if (!(exists)) {                                                  \
+    if (std::getenv("PAGEJIT_TEST_REQUIRE_COMPILERS") != nullptr) { \
+      FAIL() << "no " what " was found, and this run requires it";  \
+    }                                                               \
+    GTEST_SKIP() << "no " what " on this machine";                  \
+  }
+#define PAGEJIT_NEEDS_NVRTC() PAGEJIT_NEEDS(!::pagejit::jit::real_nvrtc().empty(), "NVRTC")
