@@ -7,7 +7,7 @@
 namespace pagejit_emulator {
 
 // An image of another number is refused at load.
-constexpr int kEmulatorAbi = 2;
+constexpr int kEmulatorAbi = 3;
 
 // A line of the kernel text.
 struct Loc {
