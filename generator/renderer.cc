@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "generator/text_conditions.h"
 #include "generator/text_template.h"
 
 namespace pagejit {
@@ -77,15 +78,8 @@ TemplateValues values_of(const KernelConfig& config) {
   const auto number = [](int value) { return std::to_string(value); };
   return {
       {"is_bfloat16", flag(c.is_bfloat16)},
-      {"is_ragged", flag(c.is_ragged)},
       {"causality", causality_name(c.causality)},
       {"kv_table", kv_table_name(c.kv_table)},
-      {"has_window", flag(c.has_window)},
-      {"has_chunks", flag(c.has_chunks)},
-      {"has_custom_mask", flag(c.has_custom_mask)},
-      {"has_soft_cap", flag(c.has_soft_cap)},
-      {"has_alibi", flag(c.has_alibi)},
-      {"has_sinks", flag(c.has_sinks)},
       {"head_size", number(c.head_size)},
       {"head_size_padded", number(c.head_size_padded)},
       {"block_size", number(c.block_size)},
@@ -98,17 +92,38 @@ TemplateValues values_of(const KernelConfig& config) {
       {"q_in_registers", flag(c.q_in_registers)},
       {"min_ctas_per_sm", number(c.min_ctas_per_sm)},
       {"shared_bytes", number(c.shared_bytes)},
-      {"debug", flag(c.debug)},
       {"num_threads", number(config.threads_per_cta())},
       {"kernel_name", kernel_name(config.spec)},
   };
 }
 
+// What the kernel text may ask with #if.
+TextSwitches switches_of(const AttentionConfig& c) {
+  using pagejit_shared::Causality;
+  using pagejit_shared::KvTable;
+  return {
+      {"PAGEJIT_RAGGED", c.is_ragged},
+      {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},
+      {"PAGEJIT_CAUSAL", c.causality == Causality::kCausal},
+      {"PAGEJIT_CAUSAL_FLAGS", c.causality == Causality::kPerSequence},
+      {"PAGEJIT_KV_CSR", c.kv_table == KvTable::kCsr},
+      {"PAGEJIT_KV_CONTIGUOUS", c.kv_table == KvTable::kContiguous},
+      {"PAGEJIT_WINDOW", c.has_window},
+      {"PAGEJIT_CHUNKS", c.has_chunks},
+      {"PAGEJIT_CUSTOM_MASK", c.has_custom_mask},
+      {"PAGEJIT_SOFT_CAP", c.has_soft_cap},
+      {"PAGEJIT_ALIBI", c.has_alibi},
+      {"PAGEJIT_SINKS", c.has_sinks},
+      {"PAGEJIT_DEBUG", c.debug},
+  };
+}
+
 // Replaces each #include "x" by the file's text, once, with #line directives that name the
-// template.
+// template, and leaves out what the switches turn off.
 class Inliner {
  public:
-  explicit Inliner(const TemplateSet& templates) : templates_(templates) {}
+  explicit Inliner(const TemplateSet& templates, TextSwitches switches = {})
+      : templates_(templates), switches_(std::move(switches)) {}
 
   void append_text(std::string_view text) { out_ += text; }
 
@@ -117,13 +132,24 @@ class Inliner {
   }
 
   Status append(const std::string& path, std::string_view text) {
-    out_ += line_directive(1, path);
+    TextConditions conditions(switches_);
     size_t line_number = 0;
+    bool needs_line_directive = true;
     while (!text.empty()) {
       ++line_number;
       const size_t end = std::min(text.find('\n'), text.size());
       const std::string_view line = text.substr(0, end);
       text.remove_prefix(std::min(end + 1, text.size()));
+      if (has_switches(path)) {
+        const Result<TextConditions::Line> kind = conditions.next(line);
+        if (!kind) return failure(path, line_number, kind.status());
+        if (*kind != TextConditions::Line::kKept) {
+          needs_line_directive = true;
+          continue;
+        }
+      }
+      if (needs_line_directive) out_ += line_directive(line_number, path);
+      needs_line_directive = false;
       if (line.starts_with("#include")) {
         constexpr std::string_view kOpen = "#include \"";
         if (!line.starts_with(kOpen) || !line.ends_with('"') || line.size() <= kOpen.size()) {
@@ -131,12 +157,13 @@ class Inliner {
         }
         const std::string name(line.substr(kOpen.size(), line.size() - kOpen.size() - 1));
         if (Status s = include(path, line_number, name); !s) return s;
-        out_ += line_directive(line_number + 1, path);
+        needs_line_directive = true;
       } else {
         if (line != "#pragma once") out_ += line;  // keeps its line, so that numbers stay right
         out_ += '\n';
       }
     }
+    if (Status s = conditions.finish(); !s) return failure(path, line_number, s);
     return Status::ok();
   }
 
@@ -145,6 +172,16 @@ class Inliner {
  private:
   static std::string line_directive(size_t line, const std::string& path) {
     return "#line " + std::to_string(line) + " \"" + path + "\"\n";
+  }
+
+  // Files that the library or nvcc compiles as they are have conditions of C++ only.
+  static bool has_switches(const std::string& path) {
+    return !path.starts_with("device/") && !path.starts_with("shared/");
+  }
+
+  static Status failure(const std::string& path, size_t line, const Status& status) {
+    return Status(status.code(),
+                  "template " + path + ":" + std::to_string(line) + ": " + status.message());
   }
 
   static Status missing(const std::string& path, size_t line, std::string_view name) {
@@ -170,6 +207,7 @@ class Inliner {
   }
 
   const TemplateSet& templates_;
+  const TextSwitches switches_;
   std::set<std::string> included_;
   std::string out_;
 };
@@ -183,7 +221,7 @@ Result<KernelSource> render(const KernelConfig& config, const TemplateSet& templ
   }
   Result<std::string> expanded = expand_template(kEntryFile, entry->second, values_of(config));
   if (!expanded) return expanded.status();
-  Inliner inliner(templates);
+  Inliner inliner(templates, switches_of(config.attention));
   if (Status s = inliner.append_device_functions(config.target); !s) return s;
   inliner.append_text(std::string(kKernelTextMarker) + "\n" + banner(config) + "\n");
   if (Status s = inliner.append(std::string(kEntryFile), *expanded); !s) return s;

@@ -85,21 +85,20 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
 
-  if constexpr (C.debug) {
-    auto* header = static_cast<pagejit_shared::WorkspaceHeader*>(params.workspace);
-    const uint32_t magic = dev::load_global(&header->magic);
-    if (magic != pagejit_shared::kWorkspaceMagic) {
-      // Nothing in this memory can be trusted, so there is no compare-and-swap: one thread of the
-      // grid writes.
-      if (dev::block_idx_x() + dev::block_idx_y() + dev::block_idx_z() + dev::thread_idx() == 0) {
-        dev::store_global(&header->debug_value, static_cast<long long>(magic));
-        dev::store_global(&header->debug_code,
-                          static_cast<int>(pagejit_shared::kDebugBadWorkspace));
-      }
-      return;
+#if PAGEJIT_DEBUG
+  auto* header = static_cast<pagejit_shared::WorkspaceHeader*>(params.workspace);
+  const uint32_t magic = dev::load_global(&header->magic);
+  if (magic != pagejit_shared::kWorkspaceMagic) {
+    // Nothing in this memory can be trusted, so there is no compare-and-swap: one thread of the
+    // grid writes.
+    if (dev::block_idx_x() + dev::block_idx_y() + dev::block_idx_z() + dev::thread_idx() == 0) {
+      dev::store_global(&header->debug_value, static_cast<long long>(magic));
+      dev::store_global(&header->debug_code,
+                        static_cast<int>(pagejit_shared::kDebugBadWorkspace));
     }
+    return;
   }
-
+#endif
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 

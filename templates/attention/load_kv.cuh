@@ -26,15 +26,14 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const uint16_t*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const uint16_t*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-    using pagejit_shared::KvTable;
-    if constexpr (C.kv_table == KvTable::kBlocks) {
-      block_ids_ =
-          params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-    } else if constexpr (C.kv_table == KvTable::kCsr) {
-      block_ids_ = params.kv_indices + dev::load_global_nc(params.kv_indptr + work.seq_idx);
-    } else {
-      first_row_ = dev::load_global_nc(params.kv_start_loc + work.seq_idx);
-    }
+#if PAGEJIT_KV_CSR
+    block_ids_ = params.kv_indices + dev::load_global_nc(params.kv_indptr + work.seq_idx);
+#elif PAGEJIT_KV_CONTIGUOUS
+    first_row_ = dev::load_global_nc(params.kv_start_loc + work.seq_idx);
+#else
+    block_ids_ =
+        params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
+#endif
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -76,24 +75,25 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {0, 0};
-    if constexpr (C.kv_table == pagejit_shared::KvTable::kContiguous) {
-      const int64_t row = static_cast<int64_t>(first_row_) + token;
-      return {row * params_.k_stride_token, row * params_.v_stride_token};
-    }
+#if PAGEJIT_KV_CONTIGUOUS
+    const int64_t row = static_cast<int64_t>(first_row_) + token;
+    return {row * params_.k_stride_token, row * params_.v_stride_token};
+#else
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
-    if constexpr (C.debug) {
-      if (block_id < 0 || (params_.num_blocks > 0 && block_id >= params_.num_blocks)) {
-        report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, block_position,
-                     block_id);
-        return {0, 0};
-      }
+#if PAGEJIT_DEBUG
+    if (block_id < 0 || (params_.num_blocks > 0 && block_id >= params_.num_blocks)) {
+      report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, block_position,
+                   block_id);
+      return {0, 0};
     }
+#endif
     return {block_id * static_cast<int64_t>(params_.k_stride_block) +
                 token_in_block * params_.k_stride_token,
             block_id * static_cast<int64_t>(params_.v_stride_block) +
                 token_in_block * params_.v_stride_token};
+#endif
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -142,8 +142,11 @@ class KvStream {
   KvStage<C> (&ring_)[C.num_stages];
   const uint16_t* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const uint16_t* v_;
-  const int* block_ids_ = nullptr;  // of this sequence's blocks
-  int first_row_ = 0;               // of this sequence, where there are no blocks
+#if PAGEJIT_KV_CONTIGUOUS
+  int first_row_;  // of this sequence
+#else
+  const int* block_ids_;  // of this sequence's blocks
+#endif
   int token_group_;
   int row_warp_;
   int num_tiles_;

@@ -15,7 +15,9 @@ struct AttentionOutput {
   int64_t out_stride_head;
   float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
   int64_t num_heads;  // of the model
+#if PAGEJIT_SINKS
   const float* sinks;  // [group_size]
+#endif
   int row_begin;       // the CTA's first row
   int num_rows;
   PartialStats* stats;  // [num_splits, kPartialRows]
@@ -36,7 +38,9 @@ struct AttentionOutput {
     out = static_cast<uint16_t*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-    sinks = C.has_sinks ? params.sinks + head : nullptr;
+#if PAGEJIT_SINKS
+    sinks = params.sinks + head;
+#endif
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
@@ -98,6 +102,7 @@ struct Partial {
   }
 };
 
+#if PAGEJIT_SINKS
 // The sink takes part in the sum, without a value.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void add_sink(const AttentionOutput<C>& output, int head, Partial& partial) {
@@ -107,12 +112,15 @@ PAGEJIT_DEVICE void add_sink(const AttentionOutput<C>& output, int head, Partial
   partial.add(sink, no_value, output.scale_log2);
 }
 
+#endif
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row<C>(output.row_begin + row);
-  if constexpr (C.has_sinks) add_sink<C>(output, place.head, partial);
+#if PAGEJIT_SINKS
+  add_sink<C>(output, place.head, partial);
+#endif
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   const float inverse = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
   const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
@@ -231,11 +239,11 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-    if constexpr (C.debug) {
-      if (arrived > limit) {
-        report_debug(params, pagejit_shared::kDebugBadCounter, work.seq_idx, unit, arrived);
-      }
+#if PAGEJIT_DEBUG
+    if (arrived > limit) {
+      report_debug(params, pagejit_shared::kDebugBadCounter, work.seq_idx, unit, arrived);
     }
+#endif
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads

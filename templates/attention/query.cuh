@@ -1,19 +1,6 @@
 // The rows of q that a CTA serves, as b operands of the first product.
 #pragma once
 
-// A row's query token, counted from the sequence's first, and its query head, from the group's
-// first.
-struct RowPlace {
-  int token;
-  int head;
-};
-
-template <AttentionConfig C>
-PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-  if constexpr (!C.is_ragged) return {0, row};
-  return {row / C.group_size, row % C.group_size};
-}
-
 // What is read of q: the rows of one sequence and KV head.
 struct QuerySource {
   const uint16_t* q;  // [query tokens of the sequence, group_size, head_size] by strides

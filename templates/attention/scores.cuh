@@ -63,11 +63,13 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
   }
 }
 
+#if PAGEJIT_SOFT_CAP
 // tanh(x) = 1 - 2 / (1 + e^2x): right at both ends, however large x is.
 PAGEJIT_DEVICE float tanh_by_exp2(float x) {
   return 1.0f - 2.0f * dev::rcp_approx(1.0f + dev::exp2_approx(x * (2.0f * kLog2E)));
 }
 
+#endif
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -77,40 +79,51 @@ class ScoreChange {
   PAGEJIT_DEVICE ScoreChange(const AttentionParams& params, const AttentionWork& work,
                              int row_warp)
       : params_(params),
-        sight_(params, work.seq_idx, work.query_len, work.seq_len),
-        token_end_(work.token_end),
+        work_(work),
+#if !PAGEJIT_SEES_ALL
+        sight_(params, work),
+#endif
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-    if constexpr (C.has_custom_mask) {
-      mask_bits_ =
-          params.custom_mask + dev::load_global_nc(params.custom_mask_indptr + work.seq_idx);
-    }
-    if constexpr (C.has_alibi) {
+#if PAGEJIT_CUSTOM_MASK
+    mask_bits_ =
+        params.custom_mask + dev::load_global_nc(params.custom_mask_indptr + work.seq_idx);
+#endif
+#if PAGEJIT_ALIBI
 #pragma unroll
-      for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const int head = work.kv_head_idx * C.group_size + place_of_row<C>(lane_row(j, h)).head;
-          const bool exists = lane_row(j, h) < warp_row_ + num_rows_;
-          slopes_[j][h] = exists ? dev::load_global_nc(params.alibi_slopes + head) : 0.0f;
-        }
+      for (int h = 0; h < 2; ++h) {
+        const int head = work.kv_head_idx * C.group_size + place_of_row<C>(lane_row(j, h)).head;
+        const bool exists = lane_row(j, h) < warp_row_ + num_rows_;
+        slopes_[j][h] = exists ? dev::load_global_nc(params.alibi_slopes + head) : 0.0f;
       }
     }
+#endif
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
-  PAGEJIT_DEVICE bool sees(int first_token) const {
-    if constexpr (!C.is_ragged) return true;
+  PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
+#if !PAGEJIT_RAGGED
+    return true;
+#elif PAGEJIT_SEES_ALL
+    return num_rows_ > 0;
+#else
     return num_rows_ > 0 && first_token < sight_.of_row(warp_row_ + num_rows_ - 1).end;
+#endif
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-    if constexpr (pagejit_shared::has_score_change(C)) change(scores, first_token);
+#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
+    change(scores, first_token);
+#endif
     if (needs_mask(first_token)) mask(scores, first_token);
-    if constexpr (C.has_custom_mask) mask_by_bits(scores, first_token);
+#if PAGEJIT_CUSTOM_MASK
+    mask_by_bits(scores, first_token);
+#endif
   }
 
  private:
@@ -119,9 +132,9 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-  PAGEJIT_DEVICE void change(Scores<C>& scores, int first_token) const {
+#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
+  PAGEJIT_DEVICE void change(Scores<C>& scores, [[maybe_unused]] int first_token) const {
     const float scale = positive_scale(params_);
-    [[maybe_unused]] const int lane_token = first_token + dev::lane_idx() / 4;
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
@@ -129,29 +142,33 @@ class ScoreChange {
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
           float score = scores[i][j][e] * scale;
-          if constexpr (C.has_soft_cap) {
-            score = params_.soft_cap * tanh_by_exp2(score * dev::rcp_approx(params_.soft_cap));
-          }
-          if constexpr (C.has_alibi) {
-            const int token = lane_token + i * 16 + e / 2 * 8;
-            const int distance = token - sight_.position(lane_row(j, e % 2));
-            score += slopes_[j][e % 2] * static_cast<float>(distance);
-          }
+#if PAGEJIT_SOFT_CAP
+          score = params_.soft_cap * tanh_by_exp2(score * dev::rcp_approx(params_.soft_cap));
+#endif
+#if PAGEJIT_ALIBI
+          const int token = first_token + dev::lane_idx() / 4 + i * 16 + e / 2 * 8;
+          const int distance = token - position_of_row<C>(work_, lane_row(j, e % 2));
+          score += slopes_[j][e % 2] * static_cast<float>(distance);
+#endif
           scores[i][j][e] = score;
         }
       }
     }
   }
 
+#endif
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-    if constexpr (QuerySight<C>::kSeesAll) return end > token_end_;
+#if PAGEJIT_SEES_ALL
+    return end > work_.token_end;
+#else
     const VisibleRange first = sight_.of_row(warp_row_);
-    return end > token_end_ || end > first.end ||
+    return end > work_.token_end || end > first.end ||
            (QuerySight<C>::kHasBegin &&
             first_token < sight_.of_row(warp_row_ + num_rows_ - 1).begin);
+#endif
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -161,18 +178,18 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        VisibleRange range = {0, token_end_};
-        if constexpr (!QuerySight<C>::kSeesAll) {
-          range = sight_.of_row(lane_row(j, h));
-          if (range.end > token_end_) range.end = token_end_;
-        }
+#if !PAGEJIT_SEES_ALL
+        const VisibleRange range = sight_.of_row(lane_row(j, h));
+#endif
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token + i * 16 + half * 8;
-            const bool is_seen =
-                token < range.end && (!QuerySight<C>::kHasBegin || token >= range.begin);
+            bool is_seen = token < work_.token_end;
+#if !PAGEJIT_SEES_ALL
+            is_seen &= token < range.end && (!QuerySight<C>::kHasBegin || token >= range.begin);
+#endif
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -180,6 +197,7 @@ class ScoreChange {
     }
   }
 
+#if PAGEJIT_CUSTOM_MASK
   // The bits of rows and tokens that do not exist are not read.
   PAGEJIT_DEVICE void mask_by_bits(Scores<C>& scores, int first_token) const {
     const int lane_token = first_token + dev::lane_idx() / 4;
@@ -189,8 +207,7 @@ class ScoreChange {
       for (int h = 0; h < 2; ++h) {
         const int row = lane_row(j, h);
         const bool row_exists = row < warp_row_ + num_rows_;
-        const int64_t first_bit =
-            place_of_row<C>(row).token * static_cast<int64_t>(sight_.seq_len);
+        const int64_t first_bit = place_of_row<C>(row).token * static_cast<int64_t>(work_.seq_len);
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
@@ -198,7 +215,7 @@ class ScoreChange {
             const int token = lane_token + i * 16 + half * 8;
             const int64_t bit = first_bit + token;
             bool is_seen = false;
-            if (row_exists && token < token_end_) {
+            if (row_exists && token < work_.token_end) {
               is_seen = dev::load_global_nc(mask_bits_ + bit / 8) >> (bit % 8) & 1;
             }
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
@@ -208,11 +225,18 @@ class ScoreChange {
     }
   }
 
+#endif
   const AttentionParams& params_;
+  const AttentionWork& work_;
+#if !PAGEJIT_SEES_ALL
   QuerySight<C> sight_;
-  const unsigned char* mask_bits_ = nullptr;  // of this sequence
-  int token_end_;
+#endif
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-  float slopes_[C.has_alibi ? C.row_tiles : 1][2];
+#if PAGEJIT_CUSTOM_MASK
+  const unsigned char* mask_bits_;  // of this sequence
+#endif
+#if PAGEJIT_ALIBI
+  float slopes_[C.row_tiles][2];
+#endif
 };

@@ -4,6 +4,7 @@
 
 constexpr float kLog2E = 1.44269504088896341f;
 
+#if PAGEJIT_DEBUG
 // The first finder's report stays; thread-safe across the grid.
 PAGEJIT_DEVICE void report_debug(const AttentionParams& params, pagejit_shared::DebugCode code,
                                  int seq_idx, int position, int64_t value) {
@@ -17,6 +18,7 @@ PAGEJIT_DEVICE void report_debug(const AttentionParams& params, pagejit_shared::
   dev::store_global(&header->debug_value, static_cast<long long>(value));
 }
 
+#endif
 // The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
 // no part, -inf, must stay -inf: the least normal number makes all others equal as well.
 PAGEJIT_DEVICE float positive_scale(const AttentionParams& params) {
@@ -28,8 +30,11 @@ PAGEJIT_DEVICE float positive_scale(const AttentionParams& params) {
 // What scores are multiplied with where they become powers of 2.
 template <AttentionConfig C>
 PAGEJIT_DEVICE float score_scale_log2(const AttentionParams& params) {
-  if constexpr (pagejit_shared::has_score_change(C)) return kLog2E;  // scaled already
+#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
+  return kLog2E;  // scores are scaled before they are changed
+#else
   return positive_scale(params) * kLog2E;
+#endif
 }
 
 struct AttentionWork {
@@ -48,99 +53,123 @@ struct AttentionWork {
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
 };
 
+// A row's query token, counted from the sequence's first, and its query head, from the group's
+// first.
+struct RowPlace {
+  int token;
+  int head;
+};
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE RowPlace place_of_row(int row) {
+#if PAGEJIT_RAGGED
+  return {row / C.group_size, row % C.group_size};
+#else
+  return {0, row};
+#endif
+}
+
+#if PAGEJIT_ALIBI
+// The position of a row's query token among the KV tokens: the last query token stands at the last
+// one. Negative where there are more query tokens than KV tokens.
+template <AttentionConfig C>
+PAGEJIT_DEVICE int position_of_row(const AttentionWork& work, int row) {
+  return work.seq_len - work.query_len + place_of_row<C>(row).token;
+}
+
+#endif
+#if !PAGEJIT_SEES_ALL
 // The KV tokens that a query token sees: [begin, end).
 struct VisibleRange {
   int begin;
   int end;
 };
 
-// Positions and sights of the query tokens of one sequence. The last query token stands at the last
-// KV token.
+// What the query tokens of one sequence see.
 template <AttentionConfig C>
 struct QuerySight {
-  int first_position;  // of query token 0; negative where there are more queries than KV tokens
+  int first_position;  // of query token 0
   int seq_len;
   int left;  // KV tokens before and behind a position that it sees
   int right;
+#if PAGEJIT_CHUNKS
   int chunk_size;
+#endif
 
-  static constexpr bool kSeesAll = C.causality == pagejit_shared::Causality::kNone &&
-                                   !C.has_window && !C.has_chunks;
   // A row may begin to see behind token 0.
   static constexpr bool kHasBegin = C.has_window || C.has_chunks;
 
-  PAGEJIT_DEVICE QuerySight(const AttentionParams& params, int seq_idx, int query_len,
-                            int kv_len)
-      : first_position(kv_len - query_len), seq_len(kv_len) {
+  PAGEJIT_DEVICE QuerySight(const AttentionParams& params, const AttentionWork& work)
+      : first_position(work.seq_len - work.query_len), seq_len(work.seq_len) {
     constexpr int kAll = 0x7fffffff;
     left = right = kAll;
-    if constexpr (C.has_window) {
-      if (params.window_left >= 0) left = params.window_left;
-      if (params.window_right >= 0) right = params.window_right;
-    }
-    if constexpr (C.has_chunks) chunk_size = params.chunk_size;
-    if constexpr (C.causality == pagejit_shared::Causality::kCausal) right = 0;
-    if constexpr (C.causality == pagejit_shared::Causality::kPerSequence) {
-      if (dev::load_global_nc(params.causal_flags + seq_idx) != 0) right = 0;
-    }
-  }
-
-  PAGEJIT_DEVICE int position(int row) const {
-    return first_position + (C.is_ragged ? row / C.group_size : 0);
+#if PAGEJIT_WINDOW
+    if (params.window_left >= 0) left = params.window_left;
+    if (params.window_right >= 0) right = params.window_right;
+#endif
+#if PAGEJIT_CHUNKS
+    chunk_size = params.chunk_size;
+#endif
+#if PAGEJIT_CAUSAL
+    right = 0;
+#endif
+#if PAGEJIT_CAUSAL_FLAGS
+    if (dev::load_global_nc(params.causal_flags + work.seq_idx) != 0) right = 0;
+#endif
   }
 
   PAGEJIT_DEVICE VisibleRange of_row(int row) const {
-    if constexpr (kSeesAll) return {0, seq_len};
-    const int at = position(row);
+    const int at = first_position + place_of_row<C>(row).token;
     // Without overflow: 0 <= left and right, and a position is at least -2^31 + 1.
     int begin = left < at ? at - left : 0;
     int end = right < seq_len - at ? at + right + 1 : seq_len;
-    if constexpr (C.has_chunks) {
-      if (at < 0) return {0, 0};  // in a chunk before all keys
-      const int in_chunk = at % chunk_size;
-      begin = at - in_chunk;
-      if (chunk_size - in_chunk < end - at) end = at + chunk_size - in_chunk;
-    }
+#if PAGEJIT_CHUNKS
+    if (at < 0) return {0, 0};  // in a chunk before all keys
+    const int in_chunk = at % chunk_size;
+    begin = at - in_chunk;
+    if (chunk_size - in_chunk < end - at) end = at + chunk_size - in_chunk;
+#endif
     return {begin, end < 0 ? 0 : end};
   }
 };
 
+#endif
 // The sequence's length by its table.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-  using pagejit_shared::KvTable;
-  if constexpr (C.kv_table == KvTable::kBlocks) {
-    return dev::load_global_nc(params.seq_lens + seq_idx);
-  } else if constexpr (C.kv_table == KvTable::kCsr) {
-    const int num_blocks = dev::load_global_nc(params.kv_indptr + seq_idx + 1) -
-                           dev::load_global_nc(params.kv_indptr + seq_idx);
-    const int in_last = dev::load_global_nc(params.kv_last_block_len + seq_idx);
-    return num_blocks == 0 ? 0 : (num_blocks - 1) * C.block_size + in_last;
-  } else {
-    return dev::load_global_nc(params.kv_start_loc + seq_idx + 1) -
-           dev::load_global_nc(params.kv_start_loc + seq_idx);
-  }
+#if PAGEJIT_KV_CSR
+  const int num_blocks = dev::load_global_nc(params.kv_indptr + seq_idx + 1) -
+                         dev::load_global_nc(params.kv_indptr + seq_idx);
+  const int in_last = dev::load_global_nc(params.kv_last_block_len + seq_idx);
+  return num_blocks == 0 ? 0 : (num_blocks - 1) * C.block_size + in_last;
+#elif PAGEJIT_KV_CONTIGUOUS
+  return dev::load_global_nc(params.kv_start_loc + seq_idx + 1) -
+         dev::load_global_nc(params.kv_start_loc + seq_idx);
+#else
+  return dev::load_global_nc(params.seq_lens + seq_idx);
+#endif
 }
 
-// The sequence's length; a debug kernel reports a length that its table cannot hold and takes 0 for
+// The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len<C>(params, seq_idx);
-  if constexpr (C.debug) {
-    const int64_t capacity = C.kv_table == pagejit_shared::KvTable::kBlocks
-                                 ? static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size
-                                 : 0x7fffffff;
-    if (seq_len < 0 || seq_len > capacity) {
-      if (dev::thread_idx() == 0) {
-        report_debug(params, pagejit_shared::kDebugBadSeqLen, seq_idx, 0, seq_len);
-      }
-      return 0;
+#if PAGEJIT_DEBUG
+  const int64_t capacity = C.kv_table == pagejit_shared::KvTable::kBlocks
+                               ? static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size
+                               : 0x7fffffff;
+  if (seq_len < 0 || seq_len > capacity) {
+    if (dev::thread_idx() == 0) {
+      report_debug(params, pagejit_shared::kDebugBadSeqLen, seq_idx, 0, seq_len);
     }
+    return 0;
   }
+#endif
   return seq_len < 0 ? 0 : seq_len;
 }
 
+#if PAGEJIT_RAGGED
 // The last sequence whose row tiles begin at or before `row_tile`; -1 where there is none. The tile
 // may lie behind its last row. All lanes of a warp search together: one round of loads for 32
 // sequences, two for 1,024.
@@ -170,81 +199,90 @@ PAGEJIT_DEVICE int find_sequence(const AttentionParams& params, int row_tile) {
 // Sequence, split and rows of this CTA. False where it has nothing to do.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams& params, AttentionWork& work) {
-  work.kv_head_idx = dev::block_idx_y();
-  if constexpr (!C.is_ragged) {
-    work.split_idx = dev::block_idx_x();
-    work.seq_idx = dev::block_idx_z();
-    work.query_begin = work.seq_idx;
-    work.query_len = 1;
-    work.row_begin = 0;
-    work.num_rows = C.group_size;
-    return true;
+  constexpr int kTileRows = AttentionTraits<C>::kTileRows;
+  const int index = dev::block_idx_x();
+  const bool is_row_tile = index < params.num_row_tiles;
+  int row_tile = 0;
+  if (is_row_tile) {
+    // From the last tile on; see the grid in attention_params.h.
+    row_tile = params.num_row_tiles - 1 - index;
+    work.seq_idx = find_sequence<C>(params, row_tile);
+    work.split_idx = 0;
+    if (work.seq_idx < 0) return false;
   } else {
-    constexpr int kTileRows = AttentionTraits<C>::kTileRows;
-    const int index = dev::block_idx_x();
-    const bool is_row_tile = index < params.num_row_tiles;
-    int row_tile = 0;
-    if (is_row_tile) {
-      // From the last tile on; see the grid in attention_params.h.
-      row_tile = params.num_row_tiles - 1 - index;
-      work.seq_idx = find_sequence<C>(params, row_tile);
-      work.split_idx = 0;
-      if (work.seq_idx < 0) return false;
-    } else {
-      const uint32_t further = static_cast<uint32_t>(index - params.num_row_tiles);
-      const uint32_t splits_each = static_cast<uint32_t>(params.num_splits - 1);
-      work.seq_idx = static_cast<int>(further / splits_each);
-      work.split_idx = static_cast<int>(1 + further % splits_each);
-    }
-    work.query_begin = dev::load_global_nc(params.query_start_loc + work.seq_idx);
-    const int query_end = dev::load_global_nc(params.query_start_loc + work.seq_idx + 1);
-    work.query_len = query_end - work.query_begin;
-    if constexpr (C.debug) {
-      if (work.query_len < 0 || work.query_begin < 0 || query_end > params.num_query_tokens) {
-        if (dev::thread_idx() == 0) {
-          report_debug(params, pagejit_shared::kDebugBadQueryRange, work.seq_idx,
-                       work.seq_idx + 1, query_end);
-        }
-        return false;
-      }
-    }
-    if (is_row_tile) {
-      row_tile -= pagejit_shared::first_row_tile(work.seq_idx, work.query_begin, C.group_size,
-                                                 kTileRows);
-    }
-    work.row_begin = row_tile * kTileRows;
-    const int rows_left = work.query_len * C.group_size - work.row_begin;
-    work.num_rows = rows_left < kTileRows ? rows_left : kTileRows;
-    return work.num_rows > 0;
+    const uint32_t further = static_cast<uint32_t>(index - params.num_row_tiles);
+    const uint32_t splits_each = static_cast<uint32_t>(params.num_splits - 1);
+    work.seq_idx = static_cast<int>(further / splits_each);
+    work.split_idx = static_cast<int>(1 + further % splits_each);
   }
+  work.query_begin = dev::load_global_nc(params.query_start_loc + work.seq_idx);
+  const int query_end = dev::load_global_nc(params.query_start_loc + work.seq_idx + 1);
+  work.query_len = query_end - work.query_begin;
+#if PAGEJIT_DEBUG
+  if (work.query_len < 0 || work.query_begin < 0 || query_end > params.num_query_tokens) {
+    if (dev::thread_idx() == 0) {
+      report_debug(params, pagejit_shared::kDebugBadQueryRange, work.seq_idx, work.seq_idx + 1,
+                   query_end);
+    }
+    return false;
+  }
+#endif
+  if (is_row_tile) {
+    row_tile -=
+        pagejit_shared::first_row_tile(work.seq_idx, work.query_begin, C.group_size, kTileRows);
+  }
+  work.row_begin = row_tile * kTileRows;
+  const int rows_left = work.query_len * C.group_size - work.row_begin;
+  work.num_rows = rows_left < kTileRows ? rows_left : kTileRows;
+  return work.num_rows > 0;
 }
 
 // Whether the sequence's KV tokens may be split: all its rows are in one tile.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool may_split(const AttentionWork& work) {
-  return !C.is_ragged || work.query_len * C.group_size <= AttentionTraits<C>::kTileRows;
+  return work.query_len * C.group_size <= AttentionTraits<C>::kTileRows;
 }
 
+#else
+// Sequence, split and rows of this CTA.
+template <AttentionConfig C>
+PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
+  work.split_idx = dev::block_idx_x();
+  work.seq_idx = dev::block_idx_z();
+  work.query_begin = work.seq_idx;
+  work.query_len = 1;
+  work.row_begin = 0;
+  work.num_rows = C.group_size;
+  return true;
+}
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
+  return true;
+}
+
+#endif
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work) {
   constexpr int kTileTokens = AttentionTraits<C>::kTileTokens;
+  work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-  VisibleRange range = {0, work.seq_len};
-  if constexpr (C.is_ragged || !QuerySight<C>::kSeesAll) {
-    const QuerySight<C> sight(params, work.seq_idx, work.query_len, work.seq_len);
-    range.begin = sight.of_row(work.row_begin).begin;
-    range.end = sight.of_row(work.row_begin + work.num_rows - 1).end;
-    if (range.begin > range.end) range.begin = range.end;
-  }
   work.num_active_splits = 1;
-  work.token_begin = range.begin;
-  work.token_end = range.end;
+  work.token_begin = 0;
+  work.token_end = work.seq_len;
+#if !PAGEJIT_SEES_ALL
+  // What the CTA's first and last row see: later rows see as far and begin no earlier.
+  const QuerySight<C> sight(params, work);
+  work.token_begin = sight.of_row(work.row_begin).begin;
+  work.token_end = sight.of_row(work.row_begin + work.num_rows - 1).end;
+  if (work.token_begin > work.token_end) work.token_begin = work.token_end;
+#endif
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
-    const uint32_t length = static_cast<uint32_t>(range.end - range.begin);
+    const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
     const uint32_t num_splits = static_cast<uint32_t>(params.num_splits);
     const uint32_t even = (length + num_splits - 1) / num_splits;
     const uint32_t whole_tiles = (even + kTileTokens - 1) / kTileTokens * kTileTokens;
@@ -253,7 +291,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
     const uint32_t skipped = split_tokens * static_cast<uint32_t>(work.split_idx);
     const uint32_t begin = skipped < length ? skipped : length;
     work.num_active_splits = static_cast<int>((length + split_tokens - 1) / split_tokens);
-    work.token_begin = range.begin + static_cast<int>(begin);
+    work.token_begin += static_cast<int>(begin);
     if (length - begin > split_tokens) {
       work.token_end = work.token_begin + static_cast<int>(split_tokens);
     }

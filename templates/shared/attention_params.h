@@ -65,10 +65,9 @@ struct AttentionConfig {
   bool debug;            // check block ids, lengths and the workspace
 };
 
-// Scores are scaled and changed before the softmax sees them; else the scale is applied to their
-// differences.
-PAGEJIT_HOST_DEVICE constexpr bool has_score_change(const AttentionConfig& c) {
-  return c.has_soft_cap || c.has_alibi;
+// Each query token sees all keys of its sequence.
+PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
+  return c.causality == Causality::kNone && !c.has_window && !c.has_chunks;
 }
 
 // Elements from one row of K, V or q in shared memory to the next: an odd number of 16-byte chunks,

@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "cache/sha256.h"
 #include "generator/planner.h"
 
 namespace pagejit {
@@ -122,42 +123,82 @@ TEST(RendererTest, AnUnknownHoleIsNamed) {
   EXPECT_THAT(source.status().message(), HasSubstr("no value for \"surprise\""));
 }
 
-// Golden sources: a change of any of them is a change of every user's cache key, and is made on
-// purpose: PAGEJIT_UPDATE_GOLDEN=1 writes them anew. What all kernels share stands once, in
-// shared.cu; the banner, the configuration and the entry of each in a file of its own.
-class GoldenSourceTest : public ::testing::TestWithParam<const char*> {
- protected:
-  static void expect_golden(const std::string& name, const std::string& text) {
-    const std::string path = std::string(PAGEJIT_TEST_GOLDEN_DIR) + "/" + name + ".cu";
-    if (std::getenv("PAGEJIT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
-    std::ifstream file(path);
-    ASSERT_TRUE(file) << path << " is missing; PAGEJIT_UPDATE_GOLDEN=1 writes it";
-    std::stringstream golden;
-    golden << file.rdbuf();
-    EXPECT_TRUE(golden.str() == text) << "the rendered source differs from " << path
-                                      << "; if that is meant, PAGEJIT_UPDATE_GOLDEN=1 writes it "
-                                         "anew";
-  }
+// What a kernel consists of beside the parameters, which all share.
+std::string code_of(const KernelSpec& spec) {
+  std::string text = kernel_text(render_text(spec, *parse_target("sm_90a")));
+  const size_t params = text.find("#line 1 \"shared/attention_params.h\"");
+  const size_t code = text.find("#line 1 \"attention/", params);
+  EXPECT_LT(params, code);
+  EXPECT_NE(code, std::string::npos);
+  return text.substr(0, params) + text.substr(code);
+}
+
+struct Feature {
+  const char* spec;   // the plain kernel, plus this
+  const char* trace;  // a name in its text
 };
+constexpr Feature kFeatures[] = {
+    {"window=1", "window_left"}, {"chunked=1", "chunk_size"}, {"custom_mask=1", "custom_mask"},
+    {"soft_cap=1", "soft_cap"},  {"alibi=1", "alibi_slopes"}, {"sinks=1", "params.sinks"},
+    {"debug=1", "report_debug"}, {"table=csr", "kv_indices"},
+};
+
+TEST(RendererTest, APlainDecodeHasNothingOfWhatItDoesNotUse) {
+  const std::string plain = code_of(kLlama);
+  for (const Feature& feature : kFeatures) {
+    EXPECT_THAT(plain, Not(HasSubstr(feature.trace)));
+    const auto spec = parse_spec("decode head_size=128 group_size=4 " + std::string(feature.spec));
+    ASSERT_TRUE(spec) << spec.status().to_string();
+    EXPECT_THAT(code_of(*spec), HasSubstr(feature.trace));
+    for (const Feature& other : kFeatures) {
+      if (&other == &feature) continue;
+      EXPECT_THAT(code_of(*spec), Not(HasSubstr(other.trace)));
+    }
+  }
+  for (const char* word :
+       {"query_start_loc", "find_sequence", "causal", "QuerySight", "sink", "kv_start_loc"}) {
+    EXPECT_THAT(plain, Not(HasSubstr(word)));
+  }
+  EXPECT_THAT(code_of(*parse_spec("few causal=1")), HasSubstr("find_sequence"));
+}
+
+// Golden sources: a change of any of them is a change of every user's cache key, and is made on
+// purpose: PAGEJIT_UPDATE_GOLDEN=1 writes them anew. One is kept whole, for people to read; of the
+// others the banner, the configuration and the entry, and the digest of the text between them.
+class GoldenSourceTest : public ::testing::TestWithParam<const char*> {};
+
+constexpr const char* kWholeGolden = "decode head_size=128 block_size=16 group_size=4";
+
+std::string golden_text(const std::string& text) {
+  const size_t begin = text.find("#line ");
+  const size_t end = text.find("constexpr AttentionConfig kConfig = {");
+  EXPECT_NE(begin, std::string::npos);
+  EXPECT_NE(end, std::string::npos);
+  return text.substr(0, begin) + "... sha256 " +
+         cache::to_hex(cache::sha256({std::string_view(text).substr(begin, end - begin)})) +
+         " ...\n" + text.substr(end);
+}
 
 TEST_P(GoldenSourceTest, IsWhatItWas) {
   const KernelSpec spec = *parse_spec(GetParam());
-  const std::string text = kernel_text(render_text(spec, *parse_target("sm_90a")));
-  const size_t shared_begin = text.find("#line ");
-  const size_t shared_end = text.find("constexpr AttentionConfig kConfig = {");
-  ASSERT_NE(shared_begin, std::string::npos);
-  ASSERT_NE(shared_end, std::string::npos);
+  std::string text = kernel_text(render_text(spec, *parse_target("sm_90a")));
+  if (GetParam() != std::string_view(kWholeGolden)) text = golden_text(text);
   std::string name = canonical_text(spec);
   for (char& c : name) c = c == ' ' || c == '=' ? '_' : c;
-  expect_golden(name, text.substr(0, shared_begin) + text.substr(shared_end));
-  expect_golden("shared", text.substr(shared_begin, shared_end - shared_begin));
+  const std::string path = std::string(PAGEJIT_TEST_GOLDEN_DIR) + "/" + name + ".cu";
+  if (std::getenv("PAGEJIT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path << " is missing; PAGEJIT_UPDATE_GOLDEN=1 writes it";
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_TRUE(golden.str() == text) << "the rendered source differs from " << path
+                                    << "; if that is meant, PAGEJIT_UPDATE_GOLDEN=1 writes it anew";
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenSourceTest,
     ::testing::Values(
-        "decode head_size=128 block_size=16 group_size=4",
-        "decode q=f16 kv=f16 out=f16 head_size=72 block_size=5 group_size=71 debug=1",
+        kWholeGolden, "decode q=f16 kv=f16 out=f16 head_size=72 block_size=5 group_size=71 debug=1",
         "many head_size=128 block_size=16 group_size=8 causal=1",
         "few q=f16 kv=f16 out=f16 head_size=96 block_size=24 group_size=5 causal=sequence "
         "window=1 soft_cap=1 alibi=1 sinks=1"));

@@ -36,10 +36,10 @@ constexpr const char* kWork = "attention/work.cuh";
 
 const PlantedBug kBugs[] = {
     // Which tokens take part.
-    {"MaskIsOffByOne", kScores, "token < range.end", "token <= range.end"},
+    {"MaskIsOffByOne", kScores, "= token < work_.token_end;", "= token <= work_.token_end;"},
     {"MaskIsMissing", kScores, "if (needs_mask(first_token)) mask", "if (false) mask"},
-    {"LastTokenIsLost", kWork, "VisibleRange range = {0, work.seq_len};",
-     "VisibleRange range = {0, work.seq_len - 1};"},
+    {"LastTokenIsLost", kWork, "work.token_end = work.seq_len;",
+     "work.token_end = work.seq_len - 1;"},
     {"TailIsNotCleared", kLoad, "if (has_column && has_row) {",
      "if (has_column && has_row && row < num_valid) {"},
     {"EmptySequenceIsNotWritten", kWork, "return work.split_idx == 0 || work.has_tokens();",
@@ -93,10 +93,10 @@ const PlantedBug kBugs[] = {
     // Ragged queries.
     {"CausalMaskIsOffByOne", kWork, "seq_len - at ? at + right + 1 : seq_len",
      "seq_len - at ? at + right + 2 : seq_len", false, true},
-    {"CausalMaskIsAlignedToTheStart", kWork, "first_position(kv_len - query_len)",
+    {"CausalMaskIsAlignedToTheStart", kWork, "first_position(work.seq_len - work.query_len)",
      "first_position(0)", false, true},
-    {"CausalFlagIsThatOfSequence0", kWork, "params.causal_flags + seq_idx",
-     "params.causal_flags + seq_idx * 0", false, true},
+    {"CausalFlagIsThatOfSequence0", kWork, "params.causal_flags + work.seq_idx",
+     "params.causal_flags + work.seq_idx * 0", false, true},
     {"WindowIsOffByOne", kWork, "left < at ? at - left : 0", "left < at ? at - left + 1 : 0", false,
      true},
     {"MaskOfTheWindowIsMissing", kScores, "(!QuerySight<C>::kHasBegin || token >= range.begin)",
