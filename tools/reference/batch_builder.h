@@ -1,0 +1,55 @@
+// BatchBuilder: draws the parts of one AttentionBatch in turn and lays them out. Of use to
+// make_attention_batch() only, which checks the options first. Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/reference/attention_batch.h"
+#include "tools/reference/random.h"
+
+namespace pagejit {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Makes one batch; the methods are called once each, in the order in which they stand.
+class BatchBuilder {
+ public:
+  // The options must be legal.
+  explicit BatchBuilder(const BatchOptions& options);
+
+  void make_queries();
+  void make_block_table();
+  void make_caches();
+  AttentionBatch take();
+
+ private:
+  // The sequence whose first blocks a sequence uses.
+  struct Donor {
+    int seq = 0;
+    int64_t num_blocks = 0;
+  };
+
+  void make_custom_mask();
+
+  const KernelSpec& spec() const { return batch_.options.spec; }
+  int seq_len(int seq) const { return batch_.seq_lens[static_cast<size_t>(seq)]; }
+  int64_t num_blocks_of(int seq) const { return ceil_div(seq_len(seq), spec().block_size); }
+  size_t buffer_size(int64_t stride_token) const;
+
+  bool is_extreme_element(int i) const;
+  float small_value();
+  void find_donor(int seq);
+  std::vector<int32_t> shuffled(int64_t count);
+  void lay_out_caches();
+  void make_tokens(int seq);
+  void draw_token(float* k_row, float* v_row);
+  void store(const KvPlace& place, int64_t block, int64_t offset, int64_t head, const float* row);
+
+  AttentionBatch batch_;
+  SplitMix64 rng_;
+  std::vector<Donor> donors_;
+  float extreme_key_ = 0;
+};
+
+}  // namespace pagejit
