@@ -1,44 +1,18 @@
-// What launch() passes to the driver, what it refuses and with which words, and the workspace's
-// functions.
+// What launch() passes to the driver, what it refuses and with which words.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <vector>
 
 #include "runtime/split_policy.h"
-#include "tests/runtime/engine_fixture.h"
+#include "tests/runtime/launch_fixture.h"
 
 namespace pagejit {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr KernelSpec kSpec{.group_size = 4};
 constexpr KernelSpec kDebugSpec{.group_size = 4, .debug = true};
-
-class LaunchTest : public EngineTest {
- protected:
-  LaunchTest() : engine(make_engine()), kernel(prepare(*engine, kSpec)) {}
-
-  void expect_refused(StatusCode code, const AttentionArgs& args, const std::string& part) {
-    const Status status = kernel.launch(args, nullptr);
-    EXPECT_EQ(status.code(), code) << part;
-    EXPECT_THAT(status.message(), HasSubstr(part));
-    EXPECT_EQ(script->calls("cuLaunchKernelEx"), 0u) << part;
-  }
-
-  // Changes one field of legal arguments.
-  void expect_invalid(const std::function<void(AttentionArgs&)>& change, const std::string& part) {
-    AttentionArgs args = legal_args();
-    change(args);
-    expect_refused(StatusCode::kInvalidArgument, args, part);
-  }
-
-  std::shared_ptr<Engine> engine;
-  Kernel kernel;
-};
 
 TEST_F(LaunchTest, OneLaunchIsOneCallOfTheDriver) {
   const uint64_t before = script->total_calls();
@@ -172,145 +146,6 @@ TEST_F(LaunchTest, CountsAndScaleAreChecked) {
       "which are 524280 merge units");
 }
 
-// Ragged queries with every option.
-class RaggedLaunchTest : public LaunchTest {
- protected:
-  RaggedLaunchTest() {
-    kernel = prepare(*engine, {.queries = QueryLengths::kFew,
-                               .group_size = 4,
-                               .causality = Causality::kPerSequence,
-                               .window = true,
-                               .soft_cap = true,
-                               .alibi = true,
-                               .sinks = true});
-  }
-
-  static AttentionArgs legal_ragged_args() {
-    AttentionArgs args = legal_args();
-    args.query_start_loc = reinterpret_cast<const int32_t*>(0x8000);
-    args.num_query_tokens = 10;
-    args.causal_flags = reinterpret_cast<const uint8_t*>(0x8101);
-    args.window_left = 30;
-    args.soft_cap = 50;
-    args.alibi_slopes = reinterpret_cast<const float*>(0x8200);
-    args.sinks = reinterpret_cast<const float*>(0x8300);
-    return args;
-  }
-
-  void expect_invalid_ragged(const std::function<void(AttentionArgs&)>& change,
-                             const std::string& part) {
-    AttentionArgs args = legal_ragged_args();
-    change(args);
-    expect_refused(StatusCode::kInvalidArgument, args, part);
-  }
-};
-
-TEST_F(RaggedLaunchTest, GridAndParametersReachTheDriver) {
-  AttentionArgs args = legal_ragged_args();
-  args.num_splits = 3;
-  args.workspace = reinterpret_cast<void*>(0x100000);
-  args.workspace_bytes = 1 << 30;
-  ASSERT_TRUE(kernel.launch(args, nullptr));
-  const pagejit_stub::LaunchRecord record = script->last_launch();
-  // Tiles of 16 rows: 10 tokens x 4 heads are 40 rows, 2 whole tiles, and one more per sequence;
-  // and two further splits of each of the two sequences.
-  EXPECT_EQ(record.config.gridDimX, 2u + 2u + 2u * 2u);
-  EXPECT_EQ(record.config.gridDimY, 8u);
-  EXPECT_EQ(record.config.gridDimZ, 1u);
-  const pagejit_shared::AttentionParams& params = record.params;
-  EXPECT_EQ(params.query_start_loc, args.query_start_loc);
-  EXPECT_EQ(params.causal_flags, args.causal_flags);
-  EXPECT_EQ(params.alibi_slopes, args.alibi_slopes);
-  EXPECT_EQ(params.sinks, args.sinks);
-  EXPECT_EQ(params.num_seqs, 2);
-  EXPECT_EQ(params.num_query_tokens, 10);
-  EXPECT_EQ(params.num_row_tiles, 4);
-  EXPECT_EQ(params.window_left, 30);
-  EXPECT_EQ(params.window_right, -1);
-  EXPECT_EQ(params.soft_cap, 50);
-}
-
-TEST_F(RaggedLaunchTest, WhatTheSpecAsksForIsChecked) {
-  expect_invalid_ragged([](AttentionArgs& a) { a.query_start_loc = nullptr; },
-                        "query_start_loc is null");
-  expect_invalid_ragged(
-      [](AttentionArgs& a) { a.query_start_loc = reinterpret_cast<const int32_t*>(0x8002); },
-      "query_start_loc is 0x8002: must be aligned to 4 bytes");
-  expect_invalid_ragged([](AttentionArgs& a) { a.num_query_tokens = -1; },
-                        "num_query_tokens -1: must be in [0, 536870911] for group_size 4");
-  expect_invalid_ragged([](AttentionArgs& a) { a.num_query_tokens = 536870912; },
-                        "num_query_tokens 536870912");
-  expect_invalid_ragged([](AttentionArgs& a) { a.causal_flags = nullptr; }, "causal_flags is null");
-  expect_invalid_ragged([](AttentionArgs& a) { a.soft_cap = 0; },
-                        "soft_cap 0: must be positive and finite");
-  expect_invalid_ragged([](AttentionArgs& a) { a.soft_cap = -50; }, "soft_cap -50");
-  expect_invalid_ragged([](AttentionArgs& a) { a.alibi_slopes = nullptr; }, "alibi_slopes is null");
-  expect_invalid_ragged([](AttentionArgs& a) { a.sinks = reinterpret_cast<const float*>(0x8301); },
-                        "sinks is 0x8301: must be aligned to 4 bytes");
-}
-
-TEST_F(RaggedLaunchTest, TheTableOfTheSpecIsChecked) {
-  const auto refuse = [&](const std::function<void(AttentionArgs&)>& change,
-                          const std::string& part) { expect_invalid_ragged(change, part); };
-  kernel = prepare(*engine, {.group_size = 4, .kv_table = KvTable::kCsr, .chunked = true});
-  const auto csr = [](AttentionArgs& a) {
-    a.block_table = nullptr;
-    a.seq_lens = nullptr;
-    a.chunk_size = 10;
-    a.kv_indptr = reinterpret_cast<const int32_t*>(0x9000);
-    a.kv_indices = reinterpret_cast<const int32_t*>(0x9100);
-    a.kv_last_block_len = reinterpret_cast<const int32_t*>(0x9200);
-  };
-  const auto csr_but = [&](auto change) {
-    return [&csr, change](AttentionArgs& a) {
-      csr(a);
-      change(a);
-    };
-  };
-  refuse(csr_but([](auto& a) { a.kv_indptr = nullptr; }), "kv_indptr is null");
-  refuse(csr_but([](auto& a) { a.kv_indices = nullptr; }), "kv_indices is null");
-  refuse(csr_but([](auto& a) { a.kv_last_block_len = nullptr; }), "kv_last_block_len is null");
-  refuse(csr_but([](auto& a) { a.chunk_size = 0; }), "chunk_size 0: must be positive");
-  AttentionArgs args = legal_args();
-  csr(args);
-  EXPECT_TRUE(kernel.launch(args, nullptr));
-  EXPECT_EQ(script->last_launch().params.kv_indices, args.kv_indices);
-  EXPECT_EQ(script->last_launch().params.chunk_size, 10);
-  // Without a table nothing says how long sequences may be.
-  args.num_splits = 0;
-  ASSERT_TRUE(kernel.launch(args, nullptr));
-  EXPECT_EQ(script->last_launch().config.gridDimX, 1u);
-}
-
-TEST_F(RaggedLaunchTest, ACustomMaskNeedsItsBits) {
-  kernel = prepare(*engine, {.group_size = 4, .custom_mask = true});
-  AttentionArgs args = legal_args();
-  expect_refused(StatusCode::kInvalidArgument, args, "custom_mask is null");
-  args.custom_mask = reinterpret_cast<const uint8_t*>(0x9001);
-  expect_refused(StatusCode::kInvalidArgument, args, "custom_mask_indptr is null");
-  args.custom_mask_indptr = reinterpret_cast<const int32_t*>(0x9100);
-  EXPECT_TRUE(kernel.launch(args, nullptr));
-  EXPECT_EQ(script->last_launch().params.custom_mask, args.custom_mask);
-}
-
-TEST_F(RaggedLaunchTest, ContiguousKvNeedsItsStarts) {
-  kernel = prepare(*engine, {.block_size = 1, .group_size = 4, .kv_table = KvTable::kContiguous});
-  AttentionArgs args = legal_args();
-  args.block_table = nullptr;
-  args.seq_lens = nullptr;
-  expect_refused(StatusCode::kInvalidArgument, args, "kv_start_loc is null");
-  args.kv_start_loc = reinterpret_cast<const int32_t*>(0x9000);
-  EXPECT_TRUE(kernel.launch(args, nullptr));
-}
-
-TEST_F(RaggedLaunchTest, WhatTheSpecDoesNotAskForIsIgnored) {
-  kernel = prepare(*engine, kSpec);
-  AttentionArgs args = legal_args();
-  args.soft_cap = -1;
-  args.num_query_tokens = -1;
-  EXPECT_TRUE(kernel.launch(args, nullptr));
-}
-
 TEST_F(LaunchTest, WrongWorkspacesAreRefusedWithTheBytesNeeded) {
   AttentionArgs args = legal_args();
   args.num_splits = 4;
@@ -383,77 +218,6 @@ TEST_F(LaunchTest, FailureInAnotherDevicesContextSaysSo) {
               HasSubstr("prepared for device 0, but the current context belongs to device 1"));
   CUcontext popped = nullptr;
   driver->cuCtxPopCurrent(&popped);
-}
-
-class WorkspaceTest : public LaunchTest {
- protected:
-  WorkspaceTest() : words((pagejit_shared::kPartialsOffset + 256) / 4 + 64, 0xCDCDCDCD) {
-    start = reinterpret_cast<unsigned*>((reinterpret_cast<uintptr_t>(words.data()) + 255) &
-                                        ~uintptr_t{255});
-    header = reinterpret_cast<pagejit_shared::WorkspaceHeader*>(start);
-  }
-  std::vector<unsigned> words;
-  unsigned* start;
-  pagejit_shared::WorkspaceHeader* header;
-};
-
-TEST_F(WorkspaceTest, InitZeroesHeaderAndCountersAndWritesTheMagicWord) {
-  constexpr size_t kBytes = pagejit_shared::kPartialsOffset;
-  ASSERT_TRUE(kernel.workspace_init(start, kBytes, nullptr));
-  EXPECT_EQ(start[0], pagejit_shared::kWorkspaceMagic);
-  for (size_t i = 1; i < kBytes / 4; ++i) ASSERT_EQ(start[i], 0u) << i;
-  EXPECT_EQ(start[kBytes / 4], 0xCDCDCDCD) << "nothing beyond is touched";
-}
-
-TEST_F(WorkspaceTest, InitRefusesWhatIsNoWorkspace) {
-  constexpr size_t kBytes = pagejit_shared::kPartialsOffset;
-  EXPECT_THAT(kernel.workspace_init(nullptr, kBytes, nullptr).message(), HasSubstr("null"));
-  EXPECT_THAT(kernel.workspace_init(start + 1, kBytes, nullptr).message(), HasSubstr("aligned"));
-  EXPECT_THAT(kernel.workspace_init(start, kBytes - 1, nullptr).message(), HasSubstr("too small"));
-  script->fail("cuMemsetD32Async", CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_THAT(kernel.workspace_init(start, kBytes, nullptr).message(),
-              HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
-}
-
-TEST_F(WorkspaceTest, ReportIsReadOnceAndCleared) {
-  ASSERT_TRUE(kernel.workspace_init(start, pagejit_shared::kPartialsOffset, nullptr));
-  EXPECT_TRUE(kernel.read_debug_report(start, nullptr));
-  header->debug_code = pagejit_shared::kDebugBadBlockId;
-  header->debug_seq_idx = 3;
-  header->debug_position = 7;
-  header->debug_value = 12345678901;
-  const Status status = kernel.read_debug_report(start, nullptr);
-  EXPECT_EQ(status.code(), StatusCode::kDeviceCheckFailed);
-  EXPECT_EQ(status.message(),
-            "sequence 3: block_table entry 7 is 12345678901, must be in [0, num_blocks)");
-  EXPECT_TRUE(kernel.read_debug_report(start, nullptr)) << "cleared";
-  EXPECT_EQ(header->magic, pagejit_shared::kWorkspaceMagic);
-}
-
-TEST_F(WorkspaceTest, EveryReportHasItsSentence) {
-  const std::pair<int, const char*> reports[] = {
-      {pagejit_shared::kDebugBadSeqLen, "seq_len is -4"},
-      {pagejit_shared::kDebugBadWorkspace, "call workspace_init"},
-      {pagejit_shared::kDebugBadCounter, "the counter of merge unit 7 is -4"},
-      {99, "unknown report 99"}};
-  for (auto [code, part] : reports) {
-    ASSERT_TRUE(kernel.workspace_init(start, pagejit_shared::kPartialsOffset, nullptr));
-    header->debug_code = code;
-    header->debug_position = 7;
-    header->debug_value = -4;
-    EXPECT_THAT(kernel.read_debug_report(start, nullptr).message(), HasSubstr(part));
-  }
-}
-
-TEST_F(WorkspaceTest, ReportOfAnUninitialisedWorkspaceIsAWorkspaceError) {
-  std::fill(words.begin(), words.end(), 0u);
-  EXPECT_EQ(kernel.read_debug_report(start, nullptr).code(), StatusCode::kWorkspace);
-  for (const char* function : {"cuMemcpyDtoHAsync", "cuStreamSynchronize"}) {
-    script->fail(function, CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_THAT(kernel.read_debug_report(start, nullptr).message(),
-                AllOf(HasSubstr(function), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS (700)")));
-    script->fail(function, CUDA_SUCCESS, 0);
-  }
 }
 
 }  // namespace
