@@ -3,15 +3,14 @@
 // tools/check/compare.h.
 #include <gtest/gtest.h>
 
-#include <string_view>
+#include <string>
 
 #include "tests/sweep/sweep_cases.h"
+#include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
-
-bool run_all = false;
 
 class AttentionSweep : public DeviceTest, public testing::WithParamInterface<SweepCase> {};
 
@@ -26,19 +25,10 @@ TEST_P(AttentionSweep, IsAsCloseToFloat64AsTheNaiveComputation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionSweep,
-                         testing::ValuesIn(run_all ? all_cases() : pairwise_cases()),
+                         testing::ValuesIn(run_all() ? all_cases() : pairwise_cases()),
                          [](const testing::TestParamInfo<SweepCase>& test) {
                            return test.param.name();
                          });
 
 }  // namespace
 }  // namespace pagejit
-
-int main(int argc, char** argv) {
-  // GoogleTest makes the list of cases in InitGoogleTest.
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--all") pagejit::run_all = true;
-  }
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

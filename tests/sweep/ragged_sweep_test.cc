@@ -7,15 +7,13 @@
 
 #include <cstdio>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
-
-bool run_all = false;
 
 enum class Mask { kNone, kWindowLeft, kWindowRight, kWindowBoth, kChunks };
 constexpr const char* kMaskNames[] = {"all", "left", "right", "both", "chunks"};
@@ -152,7 +150,7 @@ struct VllmCase {
 // without a soft cap, split and not split; and the head sizes of the varlen sweep.
 std::vector<VllmCase> vllm_cases() {
   std::vector<VllmCase> cases;
-  if (!run_all) return cases;
+  if (!run_all()) return cases;
   const SequenceLengths sets[] = {{{1, 5, 129}, {1328, 18, 463}}, {{1, 1, 1}, {523, 37, 2011}}};
   constexpr int kHeads[][2] = {{4, 4}, {8, 2}, {5, 1}};
   const auto add = [&](int set, const int(&heads)[2], int head_size, int window, float soft_cap,
@@ -213,12 +211,3 @@ INSTANTIATE_TEST_SUITE_P(Cases, VllmSweepTest, testing::ValuesIn(vllm_cases()),
 
 }  // namespace
 }  // namespace pagejit
-
-int main(int argc, char** argv) {
-  // GoogleTest makes the list of cases in InitGoogleTest.
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--all") pagejit::run_all = true;
-  }
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
