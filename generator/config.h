@@ -1,8 +1,10 @@
-// KernelConfig and KernelSource: the results of the generator's two steps.
-// Thread-safety: plain values.
+// What the generator's two steps give: a configuration, which is a spec with the constants of its
+// kernel, and a source. Each family of kernels has its own spec and configuration; AnySpec and
+// AnyConfig hold one of any family, for all that handles them alike. Thread-safety: plain values.
 #pragma once
 
 #include <string>
+#include <variant>
 
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
@@ -13,7 +15,8 @@ namespace pagejit {
 using AttentionConfig = pagejit_shared::AttentionConfig;
 using AttentionParams = pagejit_shared::AttentionParams;
 
-// How a spec is built for a target: the spec, the target, and the constants of the kernel.
+// How an attention spec is built for a target: the spec, the target, and the constants of the
+// kernel.
 struct KernelConfig {
   KernelSpec spec;
   Target target;
@@ -21,16 +24,21 @@ struct KernelConfig {
 
   int num_warps() const { return attention.token_groups * attention.row_warps; }
   int threads_per_cta() const { return num_warps() * 32; }
+  int shared_bytes() const { return attention.shared_bytes; }  // dynamic, per CTA
   // Tokens of one stage of the whole CTA.
   int tile_tokens() const { return attention.token_groups * attention.group_tokens; }
 };
+
+// Every family has spec, target, threads_per_cta() and shared_bytes().
+using AnySpec = std::variant<KernelSpec>;
+using AnyConfig = std::variant<KernelConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {
   std::string text;         // no #include; CUDA C++ for a CUDA target, C++20 for the host
   std::string kernel_name;  // extern "C" symbol, e.g. pagejit_decode_bf16_d128_b16_g4
   Target target;
-  KernelConfig config;
+  AnyConfig config;
 };
 
 }  // namespace pagejit

@@ -14,7 +14,7 @@ inline constexpr std::string_view kKernelTextMarker =
     "// ==== kernel text: the same for every target; only the device functions above differ ====";
 
 // Other templates than the embedded ones are for tests that plant a bug.
-Result<KernelSource> render(const KernelConfig& config,
+Result<KernelSource> render(const AnyConfig& config,
                             const TemplateSet& templates = embedded_templates());
 
 // Any other kernel text behind the device functions of `target`, as in a rendered source: for tests

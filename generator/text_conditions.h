@@ -1,5 +1,5 @@
-// Leaving out what a kernel does not use: lines between #if, #else and #endif of a template are kept
-// or dropped by named switches, so that a rendered source holds no text of other kernels.
+// Leaving out what a kernel does not use: lines between #if, #else and #endif of a template are
+// kept or dropped by named switches, so that a rendered source holds no text of other kernels.
 // Thread-safety: free functions without state.
 #pragma once
 
@@ -20,7 +20,8 @@ using TextSwitches = std::vector<TextSwitch>;
 
 // Resolves the conditions of one template line by line. The grammar is the part of the C
 // preprocessor's that an editor understands as well: `#if`, `#elif`, `#else`, `#endif` at the
-// beginning of a line; a condition is switches, each perhaps negated (`!NAME`), joined by `||` or by
+// beginning of a line; a condition is switches, each perhaps negated (`!NAME`), joined by `||` or
+// by
 // `&&`, not both. Anything else that begins with `#if`, a name without a switch, and an #endif too
 // many or too few are errors.
 class TextConditions {
@@ -39,9 +40,9 @@ class TextConditions {
 
  private:
   struct Branch {
-    bool is_taken;      // the lines that follow are kept, as far as the enclosing ones are
-    bool was_taken;     // this or an earlier branch of the same #if
-    bool is_last;       // #else was there
+    bool is_taken;   // the lines that follow are kept, as far as the enclosing ones are
+    bool was_taken;  // this or an earlier branch of the same #if
+    bool is_last;    // #else was there
   };
 
   bool keeps() const;

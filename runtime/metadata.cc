@@ -129,16 +129,23 @@ Result<KernelMetadata> parse_metadata(std::string_view blob) {
   return metadata;
 }
 
-const std::string& parameter_abi() {
+namespace {
+
+// Sizes and offsets change whenever a field comes, goes or moves; a family's number is raised when
+// a meaning changes.
+
+std::string abi_of(const KernelConfig&) {
   using pagejit_shared::AttentionParams;
-  // Sizes and offsets change whenever a field comes, goes or moves; the number is raised when a
-  // meaning changes.
-  static const std::string abi =
-      fmt::format("attention-1:{}.{}.{}.{}:{}.{}.{}", sizeof(AttentionParams),
-                  offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
-                  offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
-                  pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
-  return abi;
+  return fmt::format("attention-1:{}.{}.{}.{}:{}.{}.{}", sizeof(AttentionParams),
+                     offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
+                     offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
+                     pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
+}
+
+}  // namespace
+
+std::string parameter_abi(const AnyConfig& config) {
+  return std::visit([](const auto& c) { return abi_of(c); }, config);
 }
 
 }  // namespace pagejit

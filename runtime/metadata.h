@@ -9,12 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "generator/config.h"
 #include "pagejit/status.h"
 
 namespace pagejit {
 
 struct KernelMetadata {
-  std::string spec;    // canonical_text of the KernelSpec
+  std::string spec;    // canonical_text of the spec
   std::string target;  // Target::to_string
   std::string symbol;  // the kernel's extern "C" name
   std::string abi;     // parameter_abi() of the library that made the entry
@@ -41,8 +42,9 @@ std::string encode_metadata(const KernelMetadata& metadata);
 // kDataCorrupt says where the grammar is not met. Any byte string is legal input.
 Result<KernelMetadata> parse_metadata(std::string_view blob);
 
-// Names the layout of the launch parameters and the workspace that this library was built with; a
-// kernel of another layout must not be launched.
-const std::string& parameter_abi();
+// Names the layout of the launch parameters (and of the workspace, where there is one) that this
+// library was built with for kernels of that family; a kernel of another layout must not be
+// launched.
+std::string parameter_abi(const AnyConfig& config);
 
 }  // namespace pagejit

@@ -1,4 +1,4 @@
-#include "generator/planner.h"
+#include "generator/families.h"
 #include "generator/renderer.h"
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/guard.h"
@@ -7,10 +7,8 @@ namespace pagejit {
 
 EngineDependencies default_dependencies(const EngineOptions& options) {
   EngineDependencies dependencies;
-  dependencies.plan = [](const KernelSpec& spec, const Target& target) {
-    return plan(spec, target);
-  };
-  dependencies.render = [](const KernelConfig& config) { return render(config); };
+  dependencies.plan = plan_any;
+  dependencies.render = [](const AnyConfig& config) { return render(config); };
   dependencies.open_driver = open_driver;
   dependencies.nvrtc = make_nvrtc_compiler(options.nvrtc_path, options.compile_threads);
   dependencies.host =

@@ -15,8 +15,8 @@
 namespace pagejit {
 
 struct EngineDependencies {
-  std::function<Result<KernelConfig>(const KernelSpec&, const Target&)> plan;
-  std::function<Result<KernelSource>(const KernelConfig&)> render;
+  std::function<Result<AnyConfig>(const AnySpec&, const Target&)> plan;
+  std::function<Result<KernelSource>(const AnyConfig&)> render;
   std::function<Result<std::shared_ptr<const Driver>>(const DriverRequest&, const Logger&)>
       open_driver;
   std::shared_ptr<Compiler> nvrtc;

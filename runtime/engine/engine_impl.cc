@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "generator/families.h"
 #include "runtime/target_ladder.h"
 
 namespace pagejit {
@@ -75,16 +76,16 @@ Result<std::vector<Target>> Engine::Impl::targets_of(const DeviceInfo& device,
   return target_ladder(device.sm);
 }
 
-Result<KernelSource> Engine::Impl::render(const KernelSpec& spec, const Target& target) const {
-  if (Status status = validate(spec); !status) return status;
-  Result<KernelConfig> config = dependencies.plan(spec, target);
+Result<KernelSource> Engine::Impl::render(const AnySpec& spec, const Target& target) const {
+  if (Status status = validate_any(spec); !status) return status;
+  Result<AnyConfig> config = dependencies.plan(spec, target);
   if (!config) return config.status();
   return dependencies.render(*config);
 }
 
 // The first target of the ladder for which an image is stored or can be made. A stored image of a
 // later target is never preferred to compiling for an earlier one.
-Result<Engine::Impl::Acquired> Engine::Impl::acquire(const KernelSpec& spec,
+Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,
                                                      const std::vector<Target>& targets) {
   Status first_failure;
   for (const Target& target : targets) {
@@ -101,15 +102,15 @@ Result<Engine::Impl::Acquired> Engine::Impl::acquire(const KernelSpec& spec,
   return first_failure;
 }
 
-Result<PreparedKernel> Engine::Impl::prepare(const KernelSpec& spec, int device) {
+Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device) {
   const Stopwatch stopwatch;
-  if (Status status = validate(spec); !status) return status;
+  if (Status status = validate_any(spec); !status) return status;
   Result<OpenDriver> opened = open_driver();
   if (!opened) return opened.status();
   Result<DeviceContext> where = opened->devices->context_of(device);
   if (!where) return where.status();
 
-  const std::string key = fmt::format("{} @{}", canonical_text(spec), where->info.device);
+  const std::string key = fmt::format("{} @{}", text_of(spec), where->info.device);
   std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
   KernelInfo info;
   if (kernel != nullptr) {
@@ -191,7 +192,7 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
                               where, rejected);
 }
 
-Result<KernelInfo> Engine::Impl::precompile(const KernelSpec& spec, const Target& target) {
+Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& target) {
   const Stopwatch stopwatch;
   Result<Acquired> acquired = acquire(spec, {target});
   if (!acquired) return acquired.status();

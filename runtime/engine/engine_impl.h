@@ -27,9 +27,9 @@ struct PreparedKernel {
 struct [[gnu::visibility("hidden")]] Engine::Impl {
   Impl(EngineOptions engine_options, EngineDependencies engine_dependencies);
 
-  Result<PreparedKernel> prepare(const KernelSpec& spec, int device);
-  Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
-  Result<KernelSource> render(const KernelSpec& spec, const Target& target) const;
+  Result<PreparedKernel> prepare(const AnySpec& spec, int device);
+  Result<KernelInfo> precompile(const AnySpec& spec, const Target& target);
+  Result<KernelSource> render(const AnySpec& spec, const Target& target) const;
   Result<Target> target_of_device(int device);
   EngineStats stats() const;
 
@@ -47,7 +47,7 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   Compiler& compiler_for(const Target& target);
   Result<OpenDriver> open_driver();
   Result<std::vector<Target>> targets_of(const DeviceInfo& device, const Driver& driver) const;
-  Result<Acquired> acquire(const KernelSpec& spec, const std::vector<Target>& targets);
+  Result<Acquired> acquire(const AnySpec& spec, const std::vector<Target>& targets);
   Result<std::shared_ptr<LoadedKernel>> load(const std::shared_ptr<const Driver>& driver,
                                              const DeviceContext& where, Acquired& acquired);
   Result<std::shared_ptr<LoadedKernel>> load_image(const std::shared_ptr<const Driver>& driver,

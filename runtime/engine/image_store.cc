@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "generator/families.h"
+
 namespace pagejit {
 namespace {
 
@@ -35,12 +37,12 @@ cache::DiskCacheOptions disk_options(const EngineOptions& options,
 
 KernelMetadata metadata_of(const KernelSource& source) {
   KernelMetadata metadata;
-  metadata.spec = canonical_text(source.config.spec);
+  metadata.spec = spec_text(source.config);
   metadata.target = source.target.to_string();
   metadata.symbol = source.kernel_name;
-  metadata.abi = parameter_abi();
-  metadata.threads_per_cta = static_cast<uint32_t>(source.config.threads_per_cta());
-  metadata.dynamic_shared_bytes = static_cast<uint32_t>(source.config.attention.shared_bytes);
+  metadata.abi = parameter_abi(source.config);
+  metadata.threads_per_cta = static_cast<uint32_t>(threads_per_cta(source.config));
+  metadata.dynamic_shared_bytes = static_cast<uint32_t>(shared_bytes(source.config));
   return metadata;
 }
 
@@ -89,7 +91,7 @@ cache::KeyIngredients ImageStore::ingredients_of(const KernelSource& source,
   ingredients.text = source.text;
   ingredients.options = compiler.options(source.target);
   ingredients.target = source.target.to_string();
-  ingredients.parameter_abi = parameter_abi();
+  ingredients.parameter_abi = parameter_abi(source.config);
   return ingredients;
 }
 

@@ -7,12 +7,16 @@
 #include "pagejit/engine.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/launch_check.h"
-#include "runtime/engine/loaded_kernel.h"
+#include "runtime/engine/loaded_attention.h"
 
 namespace pagejit {
 namespace {
 
 using pagejit_shared::WorkspaceHeader;
+
+const LoadedAttention& attention(const LoadedKernel& kernel) {
+  return static_cast<const LoadedAttention&>(kernel);
+}
 
 [[gnu::cold, gnu::noinline]] Status empty_handle() {
   return Status(StatusCode::kInvalidArgument,
@@ -20,22 +24,23 @@ using pagejit_shared::WorkspaceHeader;
 }
 
 // The upper bound of the tokens of one sequence, by which splits are chosen.
-int64_t length_bound(const LoadedKernel& kernel, const AttentionArgs& args) {
-  const KernelSpec& spec = kernel.parts.config.spec;
+int64_t length_bound(const LoadedAttention& kernel, const AttentionArgs& args) {
+  const KernelSpec& spec = kernel.config.spec;
   if (spec.kv_table != KvTable::kBlocks) return args.max_seq_len;
   const int64_t capacity = int64_t{args.max_blocks_per_seq} * spec.block_size;
   return args.max_seq_len == 0 ? capacity : std::min<int64_t>(args.max_seq_len, capacity);
 }
 
 // Upper bound of the row tiles of a ragged launch, 0 for others.
-int row_tiles(const LoadedKernel& kernel, const AttentionArgs& args) {
-  const AttentionConfig& config = kernel.parts.config.attention;
+int row_tiles(const LoadedAttention& kernel, const AttentionArgs& args) {
+  const AttentionConfig& config = kernel.config.attention;
   if (!config.is_ragged) return 0;
   return pagejit_shared::row_tiles_bound(args.num_seqs, args.num_query_tokens, config.group_size,
                                          pagejit_shared::tile_rows(config));
 }
 
-AttentionParams make_params(const LoadedKernel& kernel, const AttentionArgs& args, int num_splits) {
+AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& args,
+                            int num_splits) {
   return {
       .q = args.q,
       .k_cache = args.k_cache,
@@ -84,24 +89,9 @@ AttentionParams make_params(const LoadedKernel& kernel, const AttentionArgs& arg
   };
 }
 
-// A launch in a context of another device fails in ways that do not say so; this does.
-[[gnu::cold, gnu::noinline]] Status launch_failure(const LoadedKernel& kernel, CUresult result) {
-  const Driver& driver = *kernel.parts.driver;
-  Status status = driver.failure(result, "cuLaunchKernelEx");
-  CUdevice device = 0;
-  if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS && device != kernel.device) {
-    return Status(status.code(),
-                  fmt::format("{}; the kernel was prepared for device {}, but the current context "
-                              "belongs to device {}",
-                              status.message(), kernel.device, device),
-                  status.detail());
-  }
-  return status;
-}
-
-Status launch_attention(const LoadedKernel& kernel, const AttentionArgs& args, Stream stream) {
+Status launch_attention(const LoadedAttention& kernel, const AttentionArgs& args, Stream stream) {
   if (args.num_seqs == 0) return {};
-  if (Status status = check_attention_args(kernel.parts.config.attention, args); !status) {
+  if (Status status = check_attention_args(kernel.config.attention, args); !status) {
     return status;
   }
   int num_splits = args.num_splits;
@@ -115,32 +105,15 @@ Status launch_attention(const LoadedKernel& kernel, const AttentionArgs& args, S
   if (Status status = check_workspace(kernel, args, num_splits); !status) return status;
 
   AttentionParams params = make_params(kernel, args, num_splits);
-  void* param_pointers[] = {&params};
-  CUlaunchConfig config{};
-  config.gridDimX = static_cast<unsigned>(num_splits);
-  config.gridDimY = static_cast<unsigned>(args.num_kv_heads);
-  config.gridDimZ = static_cast<unsigned>(args.num_seqs);
-  if (kernel.parts.config.attention.is_ragged) {
+  Grid grid{static_cast<unsigned>(num_splits), static_cast<unsigned>(args.num_kv_heads),
+            static_cast<unsigned>(args.num_seqs)};
+  if (kernel.config.attention.is_ragged) {
     // Row tiles, then the further splits of the sequences.
-    config.gridDimX = static_cast<unsigned>(params.num_row_tiles) +
-                      static_cast<unsigned>(args.num_seqs) * static_cast<unsigned>(num_splits - 1);
-    config.gridDimZ = 1;
+    grid.x = static_cast<unsigned>(params.num_row_tiles) +
+             static_cast<unsigned>(args.num_seqs) * static_cast<unsigned>(num_splits - 1);
+    grid.z = 1;
   }
-  config.blockDimX = static_cast<unsigned>(kernel.parts.config.threads_per_cta());
-  config.blockDimY = 1;
-  config.blockDimZ = 1;
-  config.sharedMemBytes = static_cast<unsigned>(kernel.parts.config.attention.shared_bytes);
-  config.hStream = static_cast<CUstream>(stream);
-
-  // Set before the launch; only written once, so that launching threads do not fight for the cache
-  // line.
-  if (!kernel.launched.load(std::memory_order_relaxed)) {
-    kernel.launched.store(true, std::memory_order_relaxed);
-  }
-  // A CUkernel in place of a CUfunction: the driver takes the one of the current context.
-  const CUresult result = kernel.parts.driver->cuLaunchKernelEx(
-      &config, reinterpret_cast<CUfunction>(kernel.kernel), param_pointers, nullptr);
-  return result == CUDA_SUCCESS ? Status() : launch_failure(kernel, result);
+  return kernel.launch(grid, &params, stream);
 }
 
 Status check_workspace_start(const void* workspace) {
@@ -238,12 +211,12 @@ Status read_report(const Driver& driver, void* workspace, Stream stream) {
 
 Status Kernel::launch(const AttentionArgs& args, Stream stream) const {
   if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] { return launch_attention(*loaded_, args, stream); });
+  return guarded([&] { return launch_attention(attention(*loaded_), args, stream); });
 }
 
 int Kernel::choose_num_splits(int num_seqs, int num_kv_heads, int64_t max_seq_len) const {
   if (loaded_ == nullptr || num_seqs < 1 || num_kv_heads < 1 || max_seq_len < 1) return 1;
-  return choose_splits(loaded_->split, int64_t{num_seqs} * num_kv_heads, max_seq_len);
+  return choose_splits(attention(*loaded_).split, int64_t{num_seqs} * num_kv_heads, max_seq_len);
 }
 
 size_t Kernel::workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len,
@@ -251,12 +224,12 @@ size_t Kernel::workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_l
   if (loaded_ == nullptr || num_seqs < 1 || num_kv_heads < 1) return 0;
   const int splits =
       num_splits > 0 ? num_splits : choose_num_splits(num_seqs, num_kv_heads, max_seq_len);
-  return loaded_->workspace_bytes(num_seqs, num_kv_heads, splits);
+  return attention(*loaded_).workspace_bytes(num_seqs, num_kv_heads, splits);
 }
 
 size_t Kernel::max_workspace_bytes() const {
   if (loaded_ == nullptr) return 0;
-  const SplitDevice& split = loaded_->split;
+  const SplitDevice& split = attention(*loaded_).split;
   return static_cast<size_t>(
       pagejit_shared::workspace_bytes(max_partials(split), 1, 1, split.rows, split.head_size));
 }
@@ -272,14 +245,9 @@ Status Kernel::read_debug_report(void* workspace, Stream stream) const {
   return guarded([&] { return read_report(*loaded_->parts.driver, workspace, stream); });
 }
 
-const KernelInfo& Kernel::info() const {
-  static const KernelInfo empty;
-  return info_ != nullptr ? *info_ : empty;
-}
-
 const KernelSpec& Kernel::spec() const {
   static const KernelSpec empty;
-  return loaded_ != nullptr ? loaded_->parts.config.spec : empty;
+  return loaded_ != nullptr ? attention(*loaded_).config.spec : empty;
 }
 
 }  // namespace pagejit

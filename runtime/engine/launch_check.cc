@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/engine/loaded_kernel.h"
+#include "runtime/engine/loaded_attention.h"
 
 namespace pagejit {
 namespace {
@@ -167,7 +167,7 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
   return check_options(config, args);
 }
 
-Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_heads,
+Status check_num_splits(const LoadedAttention& kernel, int num_seqs, int num_kv_heads,
                         int num_splits) {
   if (num_splits < 0 || num_splits > kMaxSplits) {
     return invalid(fmt::format("num_splits {}: must be in [0, {}], 0 = chosen by the library",
@@ -185,7 +185,7 @@ Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_hea
   return {};
 }
 
-Status check_workspace(const LoadedKernel& kernel, const AttentionArgs& args, int num_splits) {
+Status check_workspace(const LoadedAttention& kernel, const AttentionArgs& args, int num_splits) {
   const size_t needed = kernel.workspace_bytes(args.num_seqs, args.num_kv_heads, num_splits);
   if (needed == 0) return {};
   if (args.workspace != nullptr && args.workspace_bytes >= needed &&

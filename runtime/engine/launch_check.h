@@ -8,16 +8,17 @@
 
 namespace pagejit {
 
-struct LoadedKernel;
+struct LoadedAttention;
 
 // All fields but num_splits and the workspace. num_seqs must not be 0.
 Status check_attention_args(const pagejit_shared::AttentionConfig& config,
                             const AttentionArgs& args);
 
 // num_splits is the resolved number, at least 1.
-Status check_workspace(const LoadedKernel& kernel, const AttentionArgs& args, int num_splits);
+Status check_workspace(const LoadedAttention& kernel, const AttentionArgs& args, int num_splits);
 
 // Why a given (not chosen) num_splits cannot be used.
-Status check_num_splits(const LoadedKernel& kernel, int num_seqs, int num_kv_heads, int num_splits);
+Status check_num_splits(const LoadedAttention& kernel, int num_seqs, int num_kv_heads,
+                        int num_splits);
 
 }  // namespace pagejit

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
+
+#include "generator/families.h"
+#include "runtime/engine/loaded_attention.h"
 
 namespace pagejit {
 namespace {
-
-// Memory latency under load; with the bytes a CTA has in flight it bounds what one CTA can stream.
-constexpr double kLatencyNs = 1000;
 
 // Results by which a driver refuses an image, as opposed to being out of memory or broken.
 bool is_rejection(CUresult result) {
@@ -26,6 +25,21 @@ bool is_rejection(CUresult result) {
     default:
       return false;
   }
+}
+
+// A launch in a context of another device fails in ways that do not say so; this does.
+[[gnu::cold, gnu::noinline]] Status launch_failure(const LoadedKernel& kernel, CUresult result) {
+  const Driver& driver = *kernel.parts.driver;
+  Status status = driver.failure(result, "cuLaunchKernelEx");
+  CUdevice device = 0;
+  if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS && device != kernel.device) {
+    return Status(status.code(),
+                  fmt::format("{}; the kernel was prepared for device {}, but the current context "
+                              "belongs to device {}",
+                              status.message(), kernel.device, device),
+                  status.detail());
+  }
+  return status;
 }
 
 }  // namespace
@@ -57,26 +71,36 @@ LoadedModule::~LoadedModule() {
 }
 
 LoadedKernel::LoadedKernel(LoadedKernelParts loaded_parts, CUdevice on_device)
-    : parts(std::move(loaded_parts)), kernel(parts.module->kernel()), device(on_device) {}
+    : parts(std::move(loaded_parts)),
+      kernel(parts.module->kernel()),
+      device(on_device),
+      threads_per_cta(static_cast<unsigned>(pagejit::threads_per_cta(parts.config))),
+      shared_bytes(static_cast<unsigned>(pagejit::shared_bytes(parts.config))) {}
+
+void LoadedKernel::describe_device(const DeviceInfo&, int) {}
 
 Result<std::shared_ptr<LoadedKernel>> LoadedKernel::create(LoadedKernelParts parts,
                                                            const DeviceContext& where,
                                                            bool* rejected) {
-  std::shared_ptr<LoadedKernel> loaded(new LoadedKernel(std::move(parts), where.info.device));
+  std::shared_ptr<LoadedKernel> loaded;
+  if (std::holds_alternative<KernelConfig>(parts.config)) {
+    loaded = std::make_shared<LoadedAttention>(std::move(parts), where.info.device);
+  } else {
+    loaded = std::make_shared<LoadedKernel>(std::move(parts), where.info.device);
+  }
   if (Status status = loaded->set_up(where, rejected); !status) return status;
   return loaded;
 }
 
 Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
   const Driver& driver = *parts.driver;
-  const KernelConfig& config = parts.config;
   CUresult result =
       driver.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                  config.attention.shared_bytes, kernel, where.info.device);
+                                  static_cast<int>(shared_bytes), kernel, where.info.device);
   if (result != CUDA_SUCCESS) {
     *rejected = is_rejection(result);
-    return driver.failure(result, fmt::format("cuKernelSetAttribute(max dynamic shared, {} bytes)",
-                                              config.attention.shared_bytes));
+    return driver.failure(
+        result, fmt::format("cuKernelSetAttribute(max dynamic shared, {} bytes)", shared_bytes));
   }
   if (Status status = make_resident(where, rejected); !status) return status;
 
@@ -84,8 +108,8 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
   if (scope.result() != CUDA_SUCCESS) return driver.failure(scope.result(), "cuCtxPushCurrent");
   int ctas_per_sm = 0;
   result = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-      &ctas_per_sm, reinterpret_cast<CUfunction>(kernel), config.threads_per_cta(),
-      static_cast<size_t>(config.attention.shared_bytes));
+      &ctas_per_sm, reinterpret_cast<CUfunction>(kernel), static_cast<int>(threads_per_cta),
+      shared_bytes);
   if (result != CUDA_SUCCESS) {
     return driver.failure(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   }
@@ -94,22 +118,10 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
         StatusCode::kUnsupported,
         fmt::format("{}: a CTA of {} threads with {} bytes of shared memory does not fit on "
                     "an SM of this GPU",
-                    parts.info.kernel_name, config.threads_per_cta(),
-                    config.attention.shared_bytes));
+                    parts.info.kernel_name, static_cast<int>(threads_per_cta), shared_bytes));
   }
 
-  const int element_bytes = data_type_bytes(config.spec.kv_dtype);
-  split.num_sms = std::max(1, where.info.num_sms);
-  split.ctas_per_sm = ctas_per_sm;
-  if (where.info.bytes_per_ns > 0) split.sm_bytes_per_ns = where.info.bytes_per_ns / split.num_sms;
-  split.rows = pagejit_shared::partial_rows(config.attention);
-  split.head_size = config.spec.head_size;
-  split.tile_tokens = config.tile_tokens();
-  split.token_bytes = 2 * config.spec.head_size * element_bytes;
-  // All stages but the one being computed on are in flight.
-  const int stages = std::max(1, config.attention.num_stages - 1);
-  split.cta_bytes_per_ns =
-      static_cast<double>(stages) * split.tile_tokens * split.token_bytes / kLatencyNs;
+  describe_device(where.info, ctas_per_sm);
   return {};
 }
 
@@ -154,12 +166,25 @@ LoadedKernel::~LoadedKernel() {
   }
 }
 
-size_t LoadedKernel::workspace_bytes(int num_seqs, int num_kv_heads, int num_splits) const {
-  if (num_splits <= 1) {
-    return parts.config.spec.debug ? static_cast<size_t>(pagejit_shared::kPartialsOffset) : 0;
-  }
-  return static_cast<size_t>(pagejit_shared::workspace_bytes(num_seqs, num_kv_heads, num_splits,
-                                                             split.rows, split.head_size));
+Status LoadedKernel::launch(Grid grid, void* params, Stream stream) const {
+  void* param_pointers[] = {params};
+  CUlaunchConfig config{};
+  config.gridDimX = grid.x;
+  config.gridDimY = grid.y;
+  config.gridDimZ = grid.z;
+  config.blockDimX = threads_per_cta;
+  config.blockDimY = 1;
+  config.blockDimZ = 1;
+  config.sharedMemBytes = shared_bytes;
+  config.hStream = static_cast<CUstream>(stream);
+
+  // Set before the launch; only written once, so that launching threads do not fight for the cache
+  // line.
+  if (!launched.load(std::memory_order_relaxed)) launched.store(true, std::memory_order_relaxed);
+  // A CUkernel in place of a CUfunction: the driver takes the one of the current context.
+  const CUresult result = parts.driver->cuLaunchKernelEx(
+      &config, reinterpret_cast<CUfunction>(kernel), param_pointers, nullptr);
+  return result == CUDA_SUCCESS ? Status() : launch_failure(*this, result);
 }
 
 }  // namespace pagejit

@@ -1,6 +1,6 @@
-// LoadedModule: one image in the driver. LoadedKernel: one kernel of it, ready on one device; what
-// a Kernel points to. Thread-safety: launching reads only constants and one flag; make_resident()
-// locks.
+// LoadedModule: one image in the driver. LoadedKernel: one kernel of it, of any family, ready on
+// one device; what a handle points to. Thread-safety: launching reads only constants and one flag;
+// make_resident() locks.
 //
 // A module is unloaded when no LoadedKernel uses it any more. A LoadedKernel that was launched
 // first synchronises every context it was made resident in; where that fails for another reason
@@ -18,7 +18,6 @@
 #include "pagejit/engine.h"
 #include "runtime/driver/driver.h"
 #include "runtime/engine/device.h"
-#include "runtime/split_policy.h"
 
 namespace pagejit {
 
@@ -49,8 +48,15 @@ class LoadedModule {
 struct LoadedKernelParts {
   std::shared_ptr<const Driver> driver;
   std::shared_ptr<LoadedModule> module;
-  KernelConfig config;
+  AnyConfig config;
   KernelInfo info;
+};
+
+// The grid of a launch.
+struct Grid {
+  unsigned x = 1;
+  unsigned y = 1;
+  unsigned z = 1;
 };
 
 struct LoadedKernel {
@@ -58,23 +64,30 @@ struct LoadedKernel {
   // LoadedModule::load.
   static Result<std::shared_ptr<LoadedKernel>> create(LoadedKernelParts parts,
                                                       const DeviceContext& where, bool* rejected);
-  ~LoadedKernel();
+  LoadedKernel(LoadedKernelParts loaded_parts, CUdevice on_device);
+  virtual ~LoadedKernel();
+  LoadedKernel(const LoadedKernel&) = delete;
+  LoadedKernel& operator=(const LoadedKernel&) = delete;
 
   // Loads the code into `where` now, once per context, so that the first launch there may be
   // captured.
   Status make_resident(const DeviceContext& where, bool* rejected);
 
-  size_t workspace_bytes(int num_seqs, int num_kv_heads, int num_splits) const;
+  // Enqueues one launch; `params` points to the struct that the kernel takes. Allocates and locks
+  // nothing on success.
+  Status launch(Grid grid, void* params, Stream stream) const;
 
   // Read by every launch.
   const LoadedKernelParts parts;
   const CUkernel kernel;
   const CUdevice device;
-  SplitDevice split;
+  const unsigned threads_per_cta;
+  const unsigned shared_bytes;  // dynamic
   mutable std::atomic<bool> launched{false};
 
  private:
-  LoadedKernel(LoadedKernelParts loaded_parts, CUdevice on_device);
+  // For what a family has to know of its device: once, before the kernel is used.
+  virtual void describe_device(const DeviceInfo& info, int ctas_per_sm);
   Status set_up(const DeviceContext& where, bool* rejected);
 
   std::mutex mutex_;

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "generator/families.h"
 #include "runtime/driver/driver.h"
 #include "runtime/engine/dependencies.h"
 #include "tests/runtime/stub_driver/stub_driver.h"
@@ -61,7 +62,8 @@ class FakeCompiler final : public Compiler {
   std::atomic<int> target_checks{0};
 };
 
-inline Result<KernelConfig> fake_plan(const KernelSpec& spec, const Target& target) {
+inline Result<AnyConfig> fake_plan(const AnySpec& any, const Target& target) {
+  const KernelSpec& spec = std::get<KernelSpec>(any);
   KernelConfig config{};
   config.spec = spec;
   config.target = target;
@@ -84,13 +86,13 @@ inline Result<KernelConfig> fake_plan(const KernelSpec& spec, const Target& targ
   config.attention.num_stages = 3;
   config.attention.shared_bytes = 64 * 1024;
   config.attention.debug = spec.debug;
-  return config;
+  return AnyConfig(config);
 }
 
-inline Result<KernelSource> fake_render(const KernelConfig& config) {
-  return KernelSource{.text = "source of " + canonical_text(config.spec),
+inline Result<KernelSource> fake_render(const AnyConfig& config) {
+  return KernelSource{.text = "source of " + spec_text(config),
                       .kernel_name = "fake_kernel",
-                      .target = config.target,
+                      .target = target_of(config),
                       .config = config};
 }
 

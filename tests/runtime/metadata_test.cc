@@ -16,7 +16,7 @@ KernelMetadata sample() {
   metadata.spec = "decode q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=4";
   metadata.target = "sm_90a";
   metadata.symbol = "pagejit_decode_bf16_d128_b16_g4";
-  metadata.abi = parameter_abi();
+  metadata.abi = parameter_abi(KernelConfig{});
   metadata.threads_per_cta = 128;
   metadata.dynamic_shared_bytes = 98304;
   metadata.static_shared_bytes = 16;
@@ -102,7 +102,7 @@ TEST(MetadataTest, LineBreaksInFieldsCannotForgeALine) {
   Result<KernelMetadata> read = parse_metadata(encode_metadata(metadata));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->symbol, "a abi=forged");
-  EXPECT_EQ(read->abi, parameter_abi());
+  EXPECT_EQ(read->abi, parameter_abi(KernelConfig{}));
 }
 
 TEST(MetadataTest, LongLogIsShortened) {

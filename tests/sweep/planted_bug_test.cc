@@ -160,7 +160,7 @@ class PlantedBugTest : public EmulatorTest {
     options.host_build = build;
     options.disk_cache = false;
     EngineDependencies dependencies = default_dependencies(options);
-    dependencies.render = [templates](const KernelConfig& config) {
+    dependencies.render = [templates](const AnyConfig& config) {
       return render(config, *templates);
     };
     Result<std::shared_ptr<Engine>> made = create_engine(options, dependencies);

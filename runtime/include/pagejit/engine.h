@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "pagejit/export.h"
+#include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
 #include "pagejit/spec.h"
 #include "pagejit/status.h"
@@ -56,26 +57,6 @@ struct PAGEJIT_EXPORT EngineOptions {
   static Result<EngineOptions> from_environment();
 };
 
-// Where an image came from.
-enum class ImageOrigin : uint8_t { kMemory = 0, kDisk = 1, kCompiled = 2 };
-
-// What is known of a compiled kernel. Numbers are the compiler's own (its log), never estimates.
-struct KernelInfo {
-  std::string kernel_name;
-  std::string key;  // name of the cache entry
-  Target target;
-  ImageOrigin origin = ImageOrigin::kCompiled;
-  double compile_ms = 0;  // of the compile that made the image, whenever that was
-  double prepare_ms = 0;  // wall time of this call, compiling or reading included
-  size_t image_bytes = 0;
-  int registers = 0;  // per thread; 0 for the target "host"
-  int spill_store_bytes = 0;
-  int spill_load_bytes = 0;
-  int stack_bytes = 0;
-  int shared_bytes = 0;  // dynamic and static, per CTA
-  int threads_per_cta = 0;
-};
-
 // Counts since the engine was created.
 struct EngineStats {
   uint64_t memory_hits = 0;
@@ -90,18 +71,9 @@ struct EngineStats {
   uint64_t modules_loaded = 0;
 };
 
-class Engine;
-struct LoadedKernel;  // internal
-
-// A launchable kernel on one device. Cheap to copy; keeps its module loaded as long as a copy
-// lives, also after its engine is gone. A module is not unloaded while work that was launched
-// through it may still run: the contexts in which it was prepared are synchronised first, if it was
-// launched at all. A CUDA graph that captured a launch needs a copy of the Kernel for as long as it
-// is used.
-class PAGEJIT_EXPORT Kernel {
+// A launchable attention kernel on one device.
+class PAGEJIT_EXPORT Kernel : public KernelHandle {
  public:
-  Kernel() = default;  // empty: launch() fails
-
   // Enqueues one launch on `stream`. Never allocates, locks, looks anything up or reads device
   // memory on success; safe during stream capture. The current context must belong to the device of
   // prepare(); call prepare() once in each context. num_seqs 0 launches nothing. kInvalidArgument,
@@ -129,14 +101,7 @@ class PAGEJIT_EXPORT Kernel {
   Status read_debug_report(void* workspace, Stream stream) const;
 
   // Of an empty handle: default values.
-  const KernelInfo& info() const;
   const KernelSpec& spec() const;
-  explicit operator bool() const { return loaded_ != nullptr; }
-
- private:
-  friend class Engine;
-  std::shared_ptr<const LoadedKernel> loaded_;
-  std::shared_ptr<const KernelInfo> info_;  // of the prepare() that made this handle
 };
 
 class PAGEJIT_EXPORT Engine {

@@ -6,10 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pagejit {
+#include "pagejit/kernel_handle.h"
 
-// A CUstream. Null is the default stream of the current context.
-using Stream = void*;
+namespace pagejit {
 
 // Strides of one KV cache, in elements; the head_size elements of a (block, token, head) row are
 // contiguous. NHD cache [num_blocks, block_size, num_kv_heads, head_size]:
