@@ -9,16 +9,11 @@
 namespace pagejit_emulator {
 namespace {
 
-constexpr unsigned kCopyBytes = 16;
-
 void transfer(PendingCopy* copy) {
   if (copy->done) return;
   copy->done = true;
-  if (copy->global != nullptr) {
-    std::memcpy(copy->shared, copy->global, kCopyBytes);
-  } else {
-    std::memset(copy->shared, 0, kCopyBytes);
-  }
+  std::memset(copy->shared, 0, copy->bytes);
+  if (copy->valid_bytes > 0) std::memcpy(copy->shared, copy->global, copy->valid_bytes);
 }
 
 void complete(Thread* thread, PendingCopy* copy) {
@@ -27,7 +22,7 @@ void complete(Thread* thread, PendingCopy* copy) {
   if (!m.checked()) return;
   Cta& cta = *thread->cta;
   const auto offset = static_cast<unsigned>(cta.arena.offset(copy->shared));
-  if (!cta.checker.end_copy(cta.clocks, thread->idx, offset, Site(copy->loc))) {
+  if (!cta.checker.end_copy(cta.clocks, thread->idx, offset, copy->bytes, Site(copy->loc))) {
     m.fault(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
     m.leave();
   }
@@ -47,26 +42,30 @@ bool arrives_at_issue() {
 
 }  // namespace
 
-void cp_async_16(void* shared, const void* global, bool valid, Loc loc) {
+void cp_async(void* shared, const void* global, unsigned bytes, unsigned valid_bytes, Loc loc) {
   Machine& m = machine();
   m.poll();
-  check_shared(shared, kCopyBytes, kCopyBytes, "cp_async_16 to shared memory", loc);
-  if (valid) {
-    check_global(global, kCopyBytes, kCopyBytes, "cp_async_16 from global memory", loc);
-    m.counters().global_bytes_read += kCopyBytes;
-    note_global_read(global, kCopyBytes, loc);
+  check_shared(shared, bytes, bytes, "cp.async to shared memory", loc);
+  if (valid_bytes > bytes) {
+    m.fault(CUDA_ERROR_LAUNCH_FAILED, "cp.async of more valid bytes than bytes");
+    m.leave();
+  }
+  if (valid_bytes > 0) {
+    check_global(global, valid_bytes, bytes, "cp.async from global memory", loc);
+    m.counters().global_bytes_read += valid_bytes;
+    note_global_read(global, valid_bytes, loc);
   }
   Thread& thread = m.current();
   if (m.checked()) {
     ++m.counters().checked_shared_accesses;
     Cta& cta = *thread.cta;
     const auto offset = static_cast<unsigned>(cta.arena.offset(shared));
-    if (!cta.checker.begin_copy(cta.clocks, thread.idx, offset, Site(loc))) {
+    if (!cta.checker.begin_copy(cta.clocks, thread.idx, offset, bytes, Site(loc))) {
       m.fault(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
       m.leave();
     }
   }
-  thread.async.copies.push_back({shared, valid ? global : nullptr, false, loc});
+  thread.async.copies.push_back({shared, global, bytes, valid_bytes, false, loc});
   if (arrives_at_issue()) transfer(&thread.async.copies.back());
 }
 

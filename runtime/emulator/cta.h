@@ -44,8 +44,10 @@ struct Warp;
 // A cp.async that was issued and not yet waited for.
 struct PendingCopy {
   void* shared;
-  const void* global;  // null: zeros
-  bool done;           // the data are already there
+  const void* global;
+  unsigned bytes;        // 8 or 16
+  unsigned valid_bytes;  // that are copied; zeros follow
+  bool done;             // the data are already there
   Loc loc;
 };
 

@@ -32,7 +32,7 @@ void note_global_read(const void* p, unsigned bytes, Loc loc);
 
 // ---- async_copy.cc ----
 
-void cp_async_16(void* shared, const void* global, bool valid, Loc loc);
+void cp_async(void* shared, const void* global, unsigned bytes, unsigned valid_bytes, Loc loc);
 void cp_async_commit(Loc loc);
 void cp_async_wait(int pending, Loc loc);
 

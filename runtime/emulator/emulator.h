@@ -49,7 +49,7 @@ typedef struct PagejitEmulatorCounters {
   uint64_t launches;
   uint64_t ctas;
   uint64_t switches;              // from one thread of a CTA to another
-  uint64_t global_bytes_read;     // by load_global, load_global_nc and valid cp_async_16
+  uint64_t global_bytes_read;     // by load_global, load_global_nc and valid cp.async
   uint64_t global_bytes_written;  // by store_global
   uint64_t ldmatrix_phases;  // 8x8 matrices read, one shared memory cycle each without conflicts
   uint64_t ldmatrix_extra_cycles;    // more cycles for bank conflicts

@@ -9,7 +9,7 @@ const char* verb(bool is_write) { return is_write ? "write" : "read"; }
 
 void SharedChecker::reset(unsigned bytes) {
   bytes_.assign(bytes, Byte{});
-  copies_.assign((bytes + 15) / 16, Copy{});
+  copies_.assign((bytes + kCopyUnit - 1) / kCopyUnit, Copy{});
   nodes_.clear();
   free_nodes_ = -1;
 }
@@ -39,23 +39,27 @@ bool SharedChecker::write(const Clocks& clocks, int thread, unsigned offset, uns
          record_write(clocks, thread, offset, bytes, site);
 }
 
-bool SharedChecker::begin_copy(const Clocks& clocks, int thread, unsigned offset, Site site) {
-  if (!write(clocks, thread, offset, 16, site)) return false;
-  copies_[offset / 16] = {site, thread};
+bool SharedChecker::begin_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes,
+                               Site site) {
+  if (!write(clocks, thread, offset, bytes, site)) return false;
+  for (unsigned i = 0; i < bytes; i += kCopyUnit)
+    copies_[(offset + i) / kCopyUnit] = {site, thread};
   return true;
 }
 
-bool SharedChecker::end_copy(const Clocks& clocks, int thread, unsigned offset, Site site) {
-  copies_[offset / 16] = Copy{};
-  return record_write(clocks, thread, offset, 16, site);
+bool SharedChecker::end_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes,
+                             Site site) {
+  for (unsigned i = 0; i < bytes; i += kCopyUnit) copies_[(offset + i) / kCopyUnit] = Copy{};
+  return record_write(clocks, thread, offset, bytes, site);
 }
 
 bool SharedChecker::check_copies(int thread, unsigned offset, unsigned bytes, bool is_write,
                                  Site site) {
-  for (unsigned chunk = offset / 16; chunk <= (offset + bytes - 1) / 16; ++chunk) {
-    const Copy& copy = copies_[chunk];
+  for (unsigned unit = offset / kCopyUnit; unit <= (offset + bytes - 1) / kCopyUnit; ++unit) {
+    const Copy& copy = copies_[unit];
     if (copy.thread < 0) continue;
-    finding_ = {Fault::kInFlight, chunk * 16, is_write, thread, site, true, copy.thread, copy.site};
+    finding_ = {Fault::kInFlight, unit * kCopyUnit, is_write, thread, site, true,
+                copy.thread,      copy.site};
     return false;
   }
   return true;

@@ -20,9 +20,9 @@ class SharedChecker {
   // are in bounds.
   bool read(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
   bool write(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
-  // A copy of 16 bytes, 16-byte aligned: between the two nobody may touch them.
-  bool begin_copy(const Clocks& clocks, int thread, unsigned offset, Site site);
-  bool end_copy(const Clocks& clocks, int thread, unsigned offset, Site site);
+  // A copy of 8 or 16 bytes, aligned to their number: between the two nobody may touch them.
+  bool begin_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
+  bool end_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
 
   std::string finding(const Image& image) const;
 
@@ -60,7 +60,8 @@ class SharedChecker {
   void drop_readers(Byte* byte);
 
   std::vector<Byte> bytes_;
-  std::vector<Copy> copies_;  // per 16 bytes
+  static constexpr unsigned kCopyUnit = 8;
+  std::vector<Copy> copies_;  // per kCopyUnit bytes
   std::vector<Reader> nodes_;
   int free_nodes_ = -1;
   Finding finding_ = {};

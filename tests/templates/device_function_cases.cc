@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tools/reference/half.h"
+#include "tools/reference/narrow_float.h"
 
 namespace pagejit::testing {
 namespace {
@@ -62,8 +62,7 @@ DeviceFunctionCase pack_case(DataType type) {
         a &= 0xfffff000u;
         b &= 0xffff8000u;
       }
-      out.push_back(encode_half(type, as_float(a)) |
-                    static_cast<uint32_t>(encode_half(type, as_float(b))) << 16);
+      out.push_back(encode_float(type, as_float(a)) | encode_float(type, as_float(b)) << 16);
     }
     return out;
   };
@@ -243,6 +242,51 @@ std::vector<DeviceFunctionCase> memory_cases() {
                      for (size_t i = 0; i < 128; ++i) out.push_back(rows[256 + 127 - i]);
                      return out;
                    }});
+  cases.push_back({"CpAsync8", R"(
+      unsigned char* rows = dev::dynamic_shared();
+      const unsigned char* from = reinterpret_cast<const unsigned char*>(in);
+      for (int i = 0; i < 3; ++i) {
+        const int place = (i * 32 + lane) * 8;
+        dev::cp_async_8(rows + place, from + place, (i + lane) % 5 != 0);
+      }
+      dev::cp_async_commit();
+      dev::cp_async_wait<0>();
+      dev::sync_cta();
+      for (int i = lane; i < 192; i += 32) out[i] = reinterpret_cast<const uint32_t*>(rows)[i];
+    )",
+                   32, 192, [](const Words& in) {
+                     Words out(in.begin(), in.begin() + 192);
+                     for (size_t i = 0; i < 96; ++i) {
+                       if ((i / 32 + i % 32) % 5 == 0) out[i * 2] = out[i * 2 + 1] = 0;
+                     }
+                     return out;
+                   }});
+  // Every number of valid bytes; what is there before must become zeros.
+  cases.push_back({"CpAsyncPart", R"(
+      unsigned char* rows = dev::dynamic_shared();
+      const unsigned char* from = reinterpret_cast<const unsigned char*>(in);
+      for (int i = lane; i < 512; i += 32) rows[i] = 0xee;
+      dev::sync_cta();
+      if (lane < 17) dev::cp_async_part<16>(rows + lane * 16, from + lane * 16, lane);
+      if (lane < 9) dev::cp_async_part<8>(rows + 272 + lane * 8, from + 272 + lane * 8, lane);
+      dev::cp_async_commit();
+      dev::cp_async_wait<0>();
+      dev::sync_cta();
+      for (int i = lane; i < 86; i += 32) out[i] = reinterpret_cast<const uint32_t*>(rows)[i];
+    )",
+                   32, 86, [](const Words& in) {
+                     Words out(in.begin(), in.begin() + 86);
+                     const auto clear = [&](uint32_t byte) {
+                       out[byte / 4] &= ~(0xffu << (byte % 4 * 8));
+                     };
+                     for (uint32_t i = 0; i < 17; ++i) {
+                       for (uint32_t byte = i; byte < 16; ++byte) clear(i * 16 + byte);
+                     }
+                     for (uint32_t i = 0; i < 9; ++i) {
+                       for (uint32_t byte = i; byte < 8; ++byte) clear(272 + i * 8 + byte);
+                     }
+                     return out;
+                   }});
   // 64 threads count to a limit of 9 and wrap: every value from 0 to 9 is returned 6 or 7 times.
   cases.push_back(
       {"AtomicIncWraps",
@@ -328,7 +372,8 @@ std::vector<DeviceFunctionCase> device_function_cases() {
                    }});
   cases.push_back(pack_case(DataType::kFloat16));
   cases.push_back(pack_case(DataType::kBFloat16));
-  for (auto&& more : {matrix_function_cases(), exchange_cases(), memory_cases(), barrier_cases()}) {
+  for (auto&& more : {matrix_function_cases(), conversion_function_cases(), exchange_cases(),
+                      memory_cases(), barrier_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

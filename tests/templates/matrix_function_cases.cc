@@ -102,6 +102,7 @@ std::vector<DeviceFunctionCase> matrix_function_cases() {
   cases.push_back(ldmatrix_case("LdmatrixX4", 4, false));
   cases.push_back(ldmatrix_case("LdmatrixX4Trans", 4, true));
   cases.push_back(ldmatrix_case("LdmatrixX2", 2, false));
+  cases.push_back(ldmatrix_case("LdmatrixX2Trans", 2, true));
   cases.push_back(
       {"Movmatrix", "out[lane] = dev::movmatrix_trans(in[lane]);", 32, 32, [](const Words& in) {
          Words out;

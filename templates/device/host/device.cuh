@@ -59,7 +59,17 @@ PAGEJIT_UNCHECKED inline void fence_gpu(Loc loc = Loc::current()) { api->fence_g
 
 PAGEJIT_UNCHECKED inline void cp_async_16(void* shared, const void* global, bool valid,
                                           Loc loc = Loc::current()) {
-  api->cp_async_16(shared, global, valid, loc);
+  api->cp_async(shared, global, 16, valid ? 16 : 0, loc);
+}
+PAGEJIT_UNCHECKED inline void cp_async_8(void* shared, const void* global, bool valid,
+                                         Loc loc = Loc::current()) {
+  api->cp_async(shared, global, 8, valid ? 8 : 0, loc);
+}
+template <int kBytes>
+PAGEJIT_UNCHECKED inline void cp_async_part(void* shared, const void* global, int valid_bytes,
+                                            Loc loc = Loc::current()) {
+  static_assert(kBytes == 8 || kBytes == 16);
+  api->cp_async(shared, global, kBytes, static_cast<unsigned>(valid_bytes), loc);
 }
 PAGEJIT_UNCHECKED inline void cp_async_commit(Loc loc = Loc::current()) {
   api->cp_async_commit(loc);
@@ -79,6 +89,10 @@ PAGEJIT_UNCHECKED inline void ldmatrix_x4(uint32_t (&r)[4], const void* row,
 PAGEJIT_UNCHECKED inline void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row,
                                                 Loc loc = Loc::current()) {
   api->ldmatrix(r, 4, true, row, loc);
+}
+PAGEJIT_UNCHECKED inline void ldmatrix_x2_trans(uint32_t (&r)[2], const void* row,
+                                                Loc loc = Loc::current()) {
+  api->ldmatrix(r, 2, true, row, loc);
 }
 PAGEJIT_UNCHECKED inline void ldmatrix_x2(uint32_t (&r)[2], const void* row,
                                           Loc loc = Loc::current()) {
@@ -108,6 +122,31 @@ PAGEJIT_UNCHECKED inline uint32_t pack_f16x2(float low, float high) {
 PAGEJIT_UNCHECKED inline uint32_t pack_bf16x2(float low, float high) {
   return pagejit_emulator::bf16_from_f32(low) |
          static_cast<uint32_t>(pagejit_emulator::bf16_from_f32(high)) << 16;
+}
+PAGEJIT_UNCHECKED inline float unpack_f16(uint16_t v) { return pagejit_emulator::f32_from_f16(v); }
+PAGEJIT_UNCHECKED inline uint32_t unpack_e4m3x2(uint32_t pair) {
+  return pagejit_emulator::f16_from_f32(pagejit_emulator::f32_from_e4m3(pair & 0xffu)) |
+         static_cast<uint32_t>(pagejit_emulator::f16_from_f32(
+             pagejit_emulator::f32_from_e4m3(pair >> 8 & 0xffu)))
+             << 16;
+}
+PAGEJIT_UNCHECKED inline uint32_t mul_f16x2(uint32_t a, uint32_t b) {
+  using pagejit_emulator::f16_from_f32;
+  using pagejit_emulator::f32_from_f16;
+  const auto half = [](uint32_t v, int i) { return static_cast<uint16_t>(v >> (16 * i)); };
+  const auto product = [&](int i) {
+    return static_cast<uint32_t>(f16_from_f32(f32_from_f16(half(a, i)) * f32_from_f16(half(b, i))));
+  };
+  return product(0) | product(1) << 16;
+}
+PAGEJIT_UNCHECKED inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t y = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t from = selector >> (4 * i) & 7u;
+    y |= static_cast<uint32_t>(bytes >> (8 * from) & 0xffu) << (8 * i);
+  }
+  return y;
 }
 PAGEJIT_UNCHECKED inline float max2(float a, float b) { return a > b || b != b ? a : b; }
 

@@ -7,7 +7,7 @@
 namespace pagejit_emulator {
 
 // An image of another number is refused at load.
-constexpr int kEmulatorAbi = 3;
+constexpr int kEmulatorAbi = 4;
 
 // A line of the kernel text.
 struct Loc {
@@ -36,7 +36,8 @@ struct Api {
   int (*atomic_cas)(int* p, int expected, int desired, Loc loc);
   void (*fence_gpu)(Loc loc);
 
-  void (*cp_async_16)(void* shared, const void* global, bool valid, Loc loc);
+  void (*cp_async)(void* shared, const void* global, unsigned bytes, unsigned valid_bytes,
+                   Loc loc);
   void (*cp_async_commit)(Loc loc);
   void (*cp_async_wait)(int pending, Loc loc);
 

@@ -40,4 +40,29 @@ PAGEJIT_DEVICE uint32_t pack_bf16x2(float low, float high) {
   return y;
 }
 
+PAGEJIT_DEVICE float unpack_f16(uint16_t v) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(v));
+  return y;
+}
+
+// From sm_89 on.
+PAGEJIT_DEVICE uint32_t unpack_e4m3x2(uint32_t pair) {
+  uint32_t y;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(static_cast<uint16_t>(pair)));
+  return y;
+}
+
+PAGEJIT_DEVICE uint32_t mul_f16x2(uint32_t a, uint32_t b) {
+  uint32_t y;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
+
+PAGEJIT_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  uint32_t y;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(selector));
+  return y;
+}
+
 }  // namespace dev

@@ -22,6 +22,13 @@ PAGEJIT_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row) {
                : "memory");
 }
 
+PAGEJIT_DEVICE void ldmatrix_x2_trans(uint32_t (&r)[2], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
 PAGEJIT_DEVICE void ldmatrix_x2(uint32_t (&r)[2], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                : "=r"(r[0]), "=r"(r[1])
