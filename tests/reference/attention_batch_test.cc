@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tools/reference/attention_reference.h"
-#include "tools/reference/half.h"
 
 namespace pagejit {
 namespace {
@@ -40,9 +39,8 @@ TEST(AttentionBatchTest, EverySlotWithoutATokenIsNan) {
     int64_t num_values = 0;
     int64_t num_nan = 0;
     for (const KvAllocation& allocation : batch.allocations) {
-      for (uint16_t code : allocation.data) {
-        const bool nan = std::isnan(decode_half(options.spec.kv_dtype, code));
-        ++(nan ? num_nan : num_values);
+      for (int64_t i = 0; i < allocation.data.size(); ++i) {
+        ++(std::isnan(allocation.data.at(i)) ? num_nan : num_values);
       }
     }
     EXPECT_EQ(num_values, (6 + 9 + 4) * 2 * 16 * 2) << cache_layout_name(layout);
@@ -132,7 +130,7 @@ TEST(AttentionBatchTest, ScoresLieInTheirRegimeAndAreExactInFloat32) {
         options.seq_lens = {40};
         options.logits = regime;
         const AttentionBatch batch = make(options);
-        const uint16_t* q = batch.q.data() + batch.q_index(0, 0);
+        const int64_t q = batch.q_index(0, 0);
         int num_high = 0;
         double least = std::numeric_limits<double>::infinity();
         double greatest = 0;
@@ -142,9 +140,9 @@ TEST(AttentionBatchTest, ScoresLieInTheirRegimeAndAreExactInFloat32) {
           float forward = 0;
           float backward = 0;
           for (int i = 0; i < head_size; ++i) {
-            exact += static_cast<double>(decode_half(type, q[i])) * k[i];
-            forward += decode_half(type, q[i]) * k[i];
-            backward += decode_half(type, q[head_size - 1 - i]) * k[head_size - 1 - i];
+            exact += static_cast<double>(batch.q.at(q + i)) * k[i];
+            forward += batch.q.at(q + i) * k[i];
+            backward += batch.q.at(q + head_size - 1 - i) * k[head_size - 1 - i];
           }
           EXPECT_EQ(exact, static_cast<double>(forward));
           EXPECT_EQ(exact, static_cast<double>(backward));
@@ -180,9 +178,8 @@ TEST(AttentionBatchTest, NormalScoresHaveVarianceOne) {
   for (int token = 0; token < 2000; ++token) {
     double dot = 0;
     for (int i = 0; i < 128; ++i) {
-      dot +=
-          static_cast<double>(decode_half(options.spec.q_dtype, batch.q[batch.q_index(0, 0) + i])) *
-          batch.dense_k[0][token * 128 + i];
+      dot += static_cast<double>(batch.q.at(batch.q_index(0, 0) + i)) *
+             batch.dense_k[0][token * 128 + i];
     }
     sum_of_squares += dot * batch.scale * dot * batch.scale;
   }
@@ -195,26 +192,25 @@ TEST(AttentionBatchTest, AWriteOutsideOfTheResultIsFound) {
     BatchOptions options = small_options();
     options.padded_rows = padded_rows;
     const AttentionBatch batch = make(options);
-    std::vector<uint16_t> out = batch.out;
+    ElementBuffer out = batch.out;
     std::vector<float> lse = batch.lse;
     for (int seq = 0; seq < batch.num_seqs; ++seq) {
       for (int head = 0; head < batch.num_heads; ++head) {
-        for (int i = 0; i < 16; ++i) out[batch.out_index(seq, head) + i] = 0;
+        for (int i = 0; i < 16; ++i) out.set(batch.out_index(seq, head) + i, 0);
         lse[AttentionBatch::kLseGuard + seq * batch.num_heads + head] = 0;
       }
     }
     EXPECT_TRUE(check_untouched(batch, out, lse, true).is_ok());
     EXPECT_FALSE(check_untouched(batch, out, lse, false).is_ok()) << "lse was not wanted";
     const int64_t last = batch.out_index(3, 5) + 16;
-    for (int64_t index :
-         {int64_t{0}, batch.out_index(0, 0) - 1, last, static_cast<int64_t>(out.size()) - 1}) {
-      std::vector<uint16_t> bad = out;
-      bad[index] = 0;
+    for (int64_t index : {int64_t{0}, batch.out_index(0, 0) - 1, last, out.size() - 1}) {
+      ElementBuffer bad = out;
+      bad.set(index, 0);
       EXPECT_FALSE(check_untouched(batch, bad, lse, true).is_ok()) << index;
     }
     if (padded_rows) {
-      std::vector<uint16_t> bad = out;
-      bad[batch.out_index(0, 1) + 16] = 0;
+      ElementBuffer bad = out;
+      bad.set(batch.out_index(0, 1) + 16, 0);
       EXPECT_FALSE(check_untouched(batch, bad, lse, true).is_ok());
     }
     for (size_t index :
@@ -238,7 +234,7 @@ TEST(AttentionBatchTest, ShortenedSequencesKeepTheirFirstTokens) {
   for (int seq = 0; seq < batch.num_seqs; ++seq) {
     const int head = 4;  // of the second KV head
     for (int i = 0; i < 16; ++i) {
-      q[i] = decode_half(batch.options.spec.q_dtype, batch.q[batch.q_index(seq, head) + i]);
+      q[i] = batch.q.at(batch.q_index(seq, head) + i);
     }
     const int64_t length = shorter->seq_lens[seq];
     std::vector<double> want(16);

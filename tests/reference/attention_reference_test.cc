@@ -8,8 +8,9 @@
 #include <limits>
 #include <vector>
 
+#include "tests/reference/paged_and_dense.h"
 #include "tools/reference/attention_batch.h"
-#include "tools/reference/half.h"
+#include "tools/reference/narrow_float.h"
 
 namespace pagejit {
 namespace {
@@ -67,16 +68,61 @@ TEST(DenseAttentionTest, ScoresOfAMillionDoNotOverflow) {
   }
 }
 
+// Elements and scales that are exact in float32 give the values' result.
+TEST(DenseAttentionTest, ScalesMultiplyTheirElements) {
+  const std::vector<float> q = {1, -2};
+  const std::vector<float> k = {0.5, 1, -1, 0.25};
+  const std::vector<float> v = {3, 5, -2, 1};
+  const ElementScales scales{.q = 0.75f, .k = 1.5f, .v = 3};
+  HeadProblem problem{q.data(), k.data(), v.data(), 2, 2, 0.5f};
+  problem.scales = scales;
+  double out[2];
+  double lse = 0;
+  HeadMagnitudes magnitudes;
+  dense_attention(problem, out, &lse, &magnitudes);
+  // q.k of the values: -1.6875 and -1.6875; the sums of their absolute products 2.8125 and 1.6875.
+  EXPECT_DOUBLE_EQ(lse, -0.84375 + std::log(2.0));
+  EXPECT_DOUBLE_EQ(out[0], 1.5);
+  EXPECT_DOUBLE_EQ(out[1], 9);
+  EXPECT_DOUBLE_EQ(magnitudes.max_abs_score, 1.40625);
+  EXPECT_DOUBLE_EQ(magnitudes.max_abs_value, 9);
+  float naive[2];
+  naive_attention(DataType::kFloat16, DataType::kFloat32, problem, naive);
+  EXPECT_EQ(naive[0], 1.5f);
+  EXPECT_EQ(naive[1], 9.0f);
+}
+
+TEST(NaiveAttentionTest, RoundsTheQueryToTheComputeTypeAndTheResultToItsOwn) {
+  // Beside a key of zeros, 1 + 2^-8 - 2^-20 rounds to 1 in bf16 and to 1 + 2^-8 in f16.
+  const std::vector<float> q = {1 + 0x1p-8f - 0x1p-20f};
+  const std::vector<float> k = {1, 0};
+  const std::vector<float> v = {1, 0};
+  const HeadProblem problem{q.data(), k.data(), v.data(), 2, 1, 1.0f};
+  const auto weight = [](DataType type, float score) {
+    return round_to_type(type, 1 / (1 + std::exp(-score)));
+  };
+  float out = 0;
+  naive_attention(DataType::kBFloat16, DataType::kFloat32, problem, &out);
+  EXPECT_EQ(out, weight(DataType::kBFloat16, 1));
+  naive_attention(DataType::kFloat16, DataType::kFloat32, problem, &out);
+  EXPECT_EQ(out, weight(DataType::kFloat16, 1 + 0x1p-8f));
+  EXPECT_NE(out, weight(DataType::kFloat16, 1));
+  naive_attention(DataType::kFloat16, DataType::kBFloat16, problem, &out);
+  EXPECT_EQ(out, round_to_type(DataType::kBFloat16, weight(DataType::kFloat16, 1 + 0x1p-8f)));
+}
+
 TEST(NaiveAttentionTest, RoundsWeightsAndResultToTheType) {
   // Equal scores of three tokens: each weight is 1/3 rounded to bf16, 0x3eab = 0.333984375.
   const std::vector<float> q = {1};
   const std::vector<float> k = {0, 0, 0};
   const std::vector<float> v = {1, 1, 1.0078125};
   float out = 0;
-  naive_attention(DataType::kBFloat16, {q.data(), k.data(), v.data(), 3, 1, 1.0f}, &out);
+  naive_attention(DataType::kBFloat16, DataType::kBFloat16,
+                  {q.data(), k.data(), v.data(), 3, 1, 1.0f}, &out);
   // 3.0078125 * 0.333984375 = 1.00456..., nearest bf16 1.0078125 (steps of 2^-7 above 1).
   EXPECT_EQ(out, 1.0078125f);
-  naive_attention(DataType::kFloat16, {q.data(), k.data(), v.data(), 3, 1, 1.0f}, &out);
+  naive_attention(DataType::kFloat16, DataType::kFloat16,
+                  {q.data(), k.data(), v.data(), 3, 1, 1.0f}, &out);
   // f16: 1/3 -> 0.333251953125; 3.0078125 * that = 1.002359..., nearest step of 2^-10: 1.001953125.
   EXPECT_EQ(out, 1.001953125f);
 }
@@ -90,7 +136,7 @@ TEST(NaiveAttentionTest, ErrorIsOfTheSizeOfTheTypesRounding) {
     const Result<AttentionBatch> batch = make_attention_batch(options);
     ASSERT_TRUE(batch.is_ok());
     std::vector<float> q(64);
-    for (int i = 0; i < 64; ++i) q[i] = decode_half(type, batch->q[batch->q_index(0, 0) + i]);
+    for (int i = 0; i < 64; ++i) q[i] = batch->q.at(batch->q_index(0, 0) + i);
     const HeadProblem problem{
         q.data(), batch->dense_k[0].data(), batch->dense_v[0].data(), 300, 64, batch->scale};
     std::vector<double> want(64);
@@ -98,7 +144,7 @@ TEST(NaiveAttentionTest, ErrorIsOfTheSizeOfTheTypesRounding) {
     double lse = 0;
     HeadMagnitudes magnitudes;
     dense_attention(problem, want.data(), &lse, &magnitudes);
-    naive_attention(type, problem, got.data());
+    naive_attention(type, type, problem, got.data());
     double error = 0;
     for (int i = 0; i < 64; ++i) error = std::max(error, std::abs(want[i] - got[i]));
     EXPECT_LE(error, 2 * unit_roundoff(type) * magnitudes.max_abs_value);
@@ -116,8 +162,6 @@ struct PagedCase {
 
 class PagedAttentionTest : public testing::TestWithParam<PagedCase> {};
 
-// Also proves that the batch builder puts every token where its block table says, and nothing of
-// use elsewhere.
 TEST_P(PagedAttentionTest, EqualsDenseForAnyScatteringOfBlocks) {
   const PagedCase& param = GetParam();
   const int block_size = param.spec.block_size;
@@ -132,40 +176,7 @@ TEST_P(PagedAttentionTest, EqualsDenseForAnyScatteringOfBlocks) {
     options.seed = seed;
     const Result<AttentionBatch> made = make_attention_batch(options);
     ASSERT_TRUE(made.is_ok()) << made.status().to_string();
-    const AttentionBatch& batch = *made;
-    const int head_size = param.spec.head_size;
-    const size_t num_rows = static_cast<size_t>(batch.num_seqs) * batch.num_heads;
-    std::vector<double> out(num_rows * head_size);
-    std::vector<double> lse(num_rows);
-    paged_attention(param.spec, batch.host_args(), out.data(), lse.data());
-
-    std::vector<float> q(head_size);
-    std::vector<double> want(head_size);
-    for (int seq = 0; seq < batch.num_seqs; ++seq) {
-      const int64_t length = batch.seq_lens[seq];
-      for (int head = 0; head < batch.num_heads; ++head) {
-        const uint16_t* q_row = batch.q.data() + batch.q_index(seq, head);
-        for (int i = 0; i < head_size; ++i) q[i] = decode_half(param.spec.q_dtype, q_row[i]);
-        const int64_t from = head / param.spec.group_size * length * head_size;
-        double want_lse = 0;
-        dense_attention({q.data(), batch.dense_k[seq].data() + from,
-                         batch.dense_v[seq].data() + from, length, head_size, batch.scale},
-                        want.data(), &want_lse);
-        const size_t row = static_cast<size_t>(seq) * batch.num_heads + head;
-        if (length == 0) {
-          ASSERT_EQ(lse[row], -kInfinity);
-        } else {
-          // Two roundings of float64 at the size of the score.
-          ASSERT_NEAR(lse[row], want_lse, 1e-12 * std::max(1.0, std::abs(want_lse)));
-        }
-        // A score of 5e4 has a step of 7e-12 in float64, so its exponential is no better than that.
-        const double tolerance = param.logits == LogitRegime::kNormal ? 1e-12 : 1e-10;
-        for (int i = 0; i < head_size; ++i) {
-          ASSERT_NEAR(out[row * head_size + i], want[i], tolerance)
-              << "sequence " << seq << " head " << head << " element " << i;
-        }
-      }
-    }
+    expect_paged_equals_dense(*made);
   }
 }
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tests/sweep/test_device.h"
-#include "tools/reference/half.h"
 #include "tools/reference/random.h"
 
 namespace pagejit {
@@ -121,7 +120,7 @@ TEST_F(AttentionSpecialTest, SplitCountsAgreeAndRepeatBitForBit) {
     const AttentionBatch batch = make_batch(options);
     const ReferenceResults reference = compute_reference(batch);
     DeviceBatch device_batch = upload(batch);
-    std::vector<uint16_t> first;
+    ElementBuffer first;
     for (int num_splits : {1, 2, 3, 5, 8, 16, 17, 33}) {
       AttentionArgs args = device_batch.args();
       args.num_splits = num_splits;
@@ -137,15 +136,15 @@ TEST_F(AttentionSpecialTest, SplitCountsAgreeAndRepeatBitForBit) {
       EXPECT_EQ(0, std::memcmp(once->lse.data(), again->lse.data(), once->lse.size() * 4));
 
       // Two results differ by what their two roundings of P and of the result allow.
-      if (first.empty()) first = once->out;
+      if (first.size() == 0) first = once->out;
       for (int seq = 0; seq < batch.num_seqs; ++seq) {
         for (int head = 0; head < batch.num_heads; ++head) {
           const double allowed =
               2 * reference.rounding[static_cast<size_t>(seq * batch.num_heads + head)];
           const int64_t row = batch.out_index(seq, head);
           for (int i = 0; i < spec.head_size; ++i) {
-            const double a = decode_half(type, first[static_cast<size_t>(row + i)]);
-            const double b = decode_half(type, once->out[static_cast<size_t>(row + i)]);
+            const double a = first.at(row + i);
+            const double b = once->out.at(row + i);
             ASSERT_LE(std::abs(a - b), allowed) << num_splits << " splits, sequence " << seq;
           }
         }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "tools/reference/half.h"
+#include "tools/reference/narrow_float.h"
 
 namespace pagejit {
 namespace {
@@ -23,25 +23,36 @@ constexpr double kFloatRoundoff = 0x1p-24;
 // Error bound of lse = ln2 * (m + log2(sum)), m and the exponents in base 2, all in float32; 0 for
 // -inf, which must be met:
 // - the score, its product with scale * log2(e), that factor itself, the sum m + log2, the product
-// with ln 2 and that constant
-//   are each rounded once, and the exponents' differences once more: 8 roundings of the size of the
-//   greatest score;
+//   with ln 2 and that constant are each rounded once, and the exponents' differences once more: 8
+//   roundings of the size of the greatest score. The scales of q and K make the factor a product of
+//   more, which 8 still holds: beside large scores q.k is exact, else the next bound is far
+//   greater;
 // - q.k over head_size products and the sum over n tokens: the probabilistic bound 4 * sqrt(count)
-// roundings (Higham and Mary,
-//   A new approach to probabilistic rounding error analysis, 2019, with lambda = 4), of the size of
-//   sum |q_i k_i| and of the sum. The tensor core truncates, 2 roundings for each 16 products,
-//   which is less for head_size <= 256;
+//   roundings (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019, with
+//   lambda = 4), of the size of sum |q_i k_i| and of the sum. The tensor core truncates, 2
+//   roundings for each 16 products, which is less for head_size <= 256;
+// - an f32 q is rounded to the compute type, each q_i k_i by its unit roundoff;
 // - ex2.approx and lg2.approx: 2^-22 each (PTX ISA).
+//
+// `score_error`: that of the products q.k, relative to max_abs_score.
 double lse_tolerance(const HeadMagnitudes& magnitudes, double lse, int64_t num_tokens,
-                     int head_size, bool exact_scores) {
+                     double score_error) {
   if (std::isinf(lse)) return 0;
   const auto num_terms = static_cast<double>(num_tokens + 1);  // and a sink
   const double size = std::max(1.0, std::abs(lse)) + std::log(num_terms);
-  double roundings = 8 * size + 4 * std::sqrt(num_terms);
-  if (!exact_scores) {
-    roundings += 4 * std::sqrt(static_cast<double>(head_size)) * magnitudes.max_abs_score;
-  }
-  return roundings * kFloatRoundoff + 2 * 0x1p-22;
+  const double roundings = 8 * size + 4 * std::sqrt(num_terms);
+  return roundings * kFloatRoundoff + score_error * magnitudes.max_abs_score + 2 * 0x1p-22;
+}
+
+// The parts of the above that concern q.k; 0 where make_attention_batch() makes them exact, which
+// it does beside large scores, for the default scale only. There q is exact in the compute type,
+// too.
+double relative_score_error(const BatchOptions& options) {
+  if (options.logits != LogitRegime::kNormal && options.scale == 0) return 0;
+  const KernelSpec& spec = options.spec;
+  const double of_sum = 4 * std::sqrt(static_cast<double>(spec.head_size)) * kFloatRoundoff;
+  const bool rounds_q = spec.q_dtype == DataType::kFloat32;
+  return of_sum + (rounds_q ? unit_roundoff(compute_type(spec)) : 0);
 }
 
 // The numbers of one query token.
@@ -93,18 +104,18 @@ class Verdict {
 };
 
 QueryErrors errors_of_query(const AttentionBatch& batch, const ReferenceResults& reference,
-                            const std::vector<uint16_t>& out, int query) {
+                            const ElementBuffer& out, int query) {
   const int head_size = batch.options.spec.head_size;
   const int seq = batch.seq_of(query);
   QueryErrors errors;
   for (int head = 0; head < batch.num_heads; ++head) {
     const int64_t row = int64_t{query} * batch.num_heads + head;
-    const uint16_t* got_row = out.data() + batch.out_index(query, head);
+    const int64_t got_row = batch.out_index(query, head);
     errors.rounding = std::max(errors.rounding, reference.rounding[static_cast<size_t>(row)]);
     for (int i = 0; i < head_size; ++i) {
       const auto index = static_cast<size_t>(row * head_size + i);
       const double want = reference.out[index];
-      const double got = decode_half(batch.options.spec.out_dtype, got_row[i]);
+      const double got = out.at(got_row + i);
       const double error = std::abs(got - want);
       const double naive = std::abs(reference.naive[index] - want);
       // The first NaN stays the worst.
@@ -127,13 +138,16 @@ double ratio_of(double error, double limit) {
   return limit > 0 ? error / limit : std::numeric_limits<double>::infinity();
 }
 
-// Adds one query token to the report and judges it.
-void judge_query(const QueryErrors& errors, int64_t num_elements, CheckReport& report,
-                 Verdict& verdict) {
+// Adds one query token to the report and judges it; roundoff is that of the result's type.
+void judge_query(const QueryErrors& errors, int64_t num_elements, double roundoff,
+                 CheckReport& report, Verdict& verdict) {
   const double mean_error = errors.sum / static_cast<double>(num_elements);
   const double naive_mean = errors.naive_sum / static_cast<double>(num_elements);
   const double floor = num_elements < kSampleElements ? errors.rounding : 0;
-  const double limit = std::max(kYardsticks * errors.naive_max, floor);
+  // The result is rounded at last, which at a greater element takes a greater error: where naive
+  // errors are great at smaller elements only, twice of them may not hold that.
+  const double last_rounding = errors.naive_max + roundoff * std::abs(errors.worst.want);
+  const double limit = std::max({kYardsticks * errors.naive_max, last_rounding, floor});
   const double mean_limit = std::max(kYardsticks * naive_mean, floor);
   if (std::isnan(errors.max_error)) {
     verdict.fail(format_failure(errors.worst, "NaN", errors.max_error, limit));
@@ -191,17 +205,17 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
   results.lse.resize(num_rows);
   results.lse_tolerance.resize(num_rows);
   results.rounding.resize(num_rows);
-  // make_attention_batch() makes sums of large scores exact for the default scale only.
-  const bool exact_scores =
-      batch.options.logits != LogitRegime::kNormal && batch.options.scale == 0;
+  const DataType factor_type = compute_type(spec);
+  const double score_error = relative_score_error(batch.options);
   std::vector<float> q(head_size);
   for (size_t row = 0; row < num_rows; ++row) {
     const int query = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
     const int head = static_cast<int>(row % static_cast<size_t>(batch.num_heads));
     const int seq = batch.seq_of(query);
     const AttentionBatch::Sight sight = batch.sight_of(query);
-    const uint16_t* q_row = batch.q.data() + batch.q_index(query, head);
-    for (size_t i = 0; i < head_size; ++i) q[i] = decode_half(spec.q_dtype, q_row[i]);
+    for (int i = 0; i < spec.head_size; ++i) {
+      q[static_cast<size_t>(i)] = batch.q.at(batch.q_index(query, head) + i);
+    }
     const int64_t seq_len = batch.seq_lens[static_cast<size_t>(seq)];
     const int64_t num_tokens = sight.end - sight.begin;
     const int64_t first = (head / spec.group_size * seq_len + sight.begin) * spec.head_size;
@@ -218,14 +232,16 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
                               spec.head_size,
                               rules,
                               sight.begin - sight.position,
-                              spec.custom_mask ? seen.data() : nullptr};
+                              spec.custom_mask ? seen.data() : nullptr,
+                              batch.scales_of(head / spec.group_size)};
     HeadMagnitudes magnitudes;
     dense_attention(problem, results.out.data() + row * head_size, &results.lse[row], &magnitudes);
-    naive_attention(spec.out_dtype, problem, results.naive.data() + row * head_size);
+    naive_attention(factor_type, spec.out_dtype, problem, results.naive.data() + row * head_size);
     results.lse_tolerance[row] =
-        lse_tolerance(magnitudes, results.lse[row], num_tokens, spec.head_size, exact_scores);
+        lse_tolerance(magnitudes, results.lse[row], num_tokens, score_error);
     // P is rounded once, |sum p v| <= sum p |v|, and the result once.
-    results.rounding[row] = 2 * unit_roundoff(spec.out_dtype) * magnitudes.max_abs_value;
+    results.rounding[row] =
+        (unit_roundoff(factor_type) + unit_roundoff(spec.out_dtype)) * magnitudes.max_abs_value;
   }
   return results;
 }
@@ -238,8 +254,8 @@ CheckReport compare_results(const AttentionBatch& batch, const ReferenceResults&
   const int64_t num_elements = int64_t{batch.num_heads} * batch.options.spec.head_size;
   for (int32_t seq_len : batch.seq_lens) report.tokens += seq_len;
   for (int query = 0; query < batch.num_queries; ++query) {
-    judge_query(errors_of_query(batch, reference, results.out, query), num_elements, report,
-                verdict);
+    judge_query(errors_of_query(batch, reference, results.out, query), num_elements,
+                unit_roundoff(batch.options.spec.out_dtype), report, verdict);
   }
   report.mean_error /= static_cast<double>(report.elements);
   report.naive_mean_error /= static_cast<double>(report.elements);

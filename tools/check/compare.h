@@ -1,11 +1,13 @@
 // The comparison of a launch's results with the float64 reference, and the rule by which they pass.
 // Pure: knows no device. Thread-safety: free functions without state.
 //
-// The yardstick is the naive computation in the same types (attention_reference.h): what an
-// engine's eager code gives. For each query token the greatest error of the kernel may be twice
-// that of the naive one, and so may be the mean error. Per query token, because results of n keys
-// are of the size of sqrt(1/n): the rounding of a query that sees few would hide a key that another
-// one lost. compare.cc has the reason for each constant.
+// The yardstick is the naive computation in the same types (attention_reference.h; K and V of 8
+// bits are exact in f16, in which it then computes): what an engine's eager code gives. For each
+// query token the greatest error of the kernel may be twice that of the naive one, and so may be
+// the mean error. Per query token, because results of n keys are of the size of sqrt(1/n): the
+// rounding of a query that sees few would hide a key that another one lost. compare.cc has the
+// reason for each constant. One rounding more than the naive error always passes: the result is
+// rounded at last, and a greater element takes a greater error.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +26,13 @@ struct ReferenceResults {
   std::vector<float> naive;           // as out
   std::vector<double> lse_tolerance;  // as lse
   std::vector<double>
-      rounding;  // as lse: bound of what rounding P and the result to the type can do
+      rounding;  // as lse: bound of what rounding P and the result to their types can do
 };
 ReferenceResults compute_reference(const AttentionBatch& batch);
 
 // What a launch left in the result buffers, as AttentionBatch lays them out, guards included.
 struct AttentionResults {
-  std::vector<uint16_t> out;
+  ElementBuffer out;
   std::vector<float> lse;
 };
 

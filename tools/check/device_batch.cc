@@ -3,29 +3,31 @@
 namespace pagejit {
 namespace {
 
-constexpr int64_t kElementBytes = 2;
-
 template <class T>
 Result<DeviceBuffer> copy_vector(const DeviceSession& session, const std::vector<T>& host) {
   return DeviceBuffer::copy_of(session, host.data(), host.size() * sizeof(T));
+}
+
+Result<DeviceBuffer> copy_elements(const DeviceSession& session, const ElementBuffer& host) {
+  return DeviceBuffer::copy_of(session, host.address(), host.size_bytes());
 }
 
 // Blocks are copied one by one where they lie apart on the device.
 Result<DeviceBuffer> upload_cache(const DeviceSession& session, const KvAllocation& allocation,
                                   int64_t num_blocks) {
   if (allocation.device_block_stride == allocation.block_extent) {
-    return copy_vector(session, allocation.data);
+    return copy_elements(session, allocation.data);
   }
-  const int64_t elements =
-      (num_blocks - 1) * allocation.device_block_stride + allocation.block_extent;
-  Result<DeviceBuffer> buffer =
-      DeviceBuffer::allocate(session, static_cast<size_t>(elements * kElementBytes));
+  const auto bytes = [&](int64_t elements) {
+    return static_cast<size_t>(allocation.data.offset_bytes(elements));
+  };
+  Result<DeviceBuffer> buffer = DeviceBuffer::allocate(
+      session, bytes((num_blocks - 1) * allocation.device_block_stride + allocation.block_extent));
   if (!buffer) return buffer;
   for (int64_t block = 0; block < num_blocks; ++block) {
-    Status status =
-        buffer->upload(static_cast<size_t>(block * allocation.device_block_stride * kElementBytes),
-                       allocation.data.data() + block * allocation.block_extent,
-                       static_cast<size_t>(allocation.block_extent * kElementBytes));
+    Status status = buffer->upload(bytes(block * allocation.device_block_stride),
+                                   allocation.data.address(block * allocation.block_extent),
+                                   bytes(allocation.block_extent));
     if (!status) return status;
   }
   return buffer;
@@ -46,9 +48,12 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
       status = from.status();
     }
   };
-  keep(device.q_, copy_vector(session, batch.q));
-  keep(device.out_, copy_vector(session, batch.out));
+  keep(device.q_, copy_elements(session, batch.q));
+  keep(device.out_, copy_elements(session, batch.out));
   keep(device.lse_, copy_vector(session, batch.lse));
+  keep(device.q_scale_, copy_vector(session, batch.q_scale));
+  keep(device.k_scale_, copy_vector(session, batch.k_scale));
+  keep(device.v_scale_, copy_vector(session, batch.v_scale));
   keep(device.block_table_, copy_vector(session, batch.block_table));
   keep(device.seq_lens_, copy_vector(session, batch.seq_lens));
   keep(device.kv_indptr_, copy_vector(session, batch.kv_indptr));
@@ -68,7 +73,9 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   if (!status) return status.with_context("uploading a batch");
 
   const auto cache_at = [&](const KvPlace& place) {
-    return device.caches_[static_cast<size_t>(place.allocation)].data<uint16_t>() + place.offset;
+    const auto allocation = static_cast<size_t>(place.allocation);
+    return device.caches_[allocation].data<uint8_t>() +
+           batch.allocations[allocation].data.offset_bytes(place.offset);
   };
   const auto device_strides = [&](const KvPlace& place) {
     KvStrides strides = place.strides;
@@ -78,11 +85,14 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   };
   AttentionArgs& args = device.args_;
   args = batch.host_args();
-  args.q = device.q_.data<uint16_t>() + AttentionBatch::kGuardElements;
+  args.q = device.q_.data<uint8_t>() + AttentionBatch::kGuardBytes;
   args.k_cache = cache_at(batch.k_place);
   args.v_cache = cache_at(batch.v_place);
   args.k_strides = device_strides(batch.k_place);
   args.v_strides = device_strides(batch.v_place);
+  args.q_scale = device.q_scale_.data<float>();
+  args.k_scale = device.k_scale_.data<float>();
+  args.v_scale = device.v_scale_.data<float>();
   args.block_table = device.block_table_.data<int32_t>();
   args.seq_lens = device.seq_lens_.data<int32_t>();
   args.kv_indptr = device.kv_indptr_.data<int32_t>();
@@ -95,20 +105,20 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   args.custom_mask_indptr = device.custom_mask_indptr_.data<int32_t>();
   args.alibi_slopes = device.alibi_slopes_.data<float>();
   args.sinks = device.sinks_.data<float>();
-  args.out = device.out_.data<uint16_t>() + AttentionBatch::kGuardElements;
+  args.out = device.out_.data<uint8_t>() + AttentionBatch::kGuardBytes;
   args.lse = with_lse ? device.lse_.data<float>() + AttentionBatch::kLseGuard : nullptr;
   return device;
 }
 
 Status DeviceBatch::reset_results() {
-  Status status = out_.upload(0, clean_out_.data(), out_.size_bytes());
+  Status status = out_.upload(0, clean_out_.address(), out_.size_bytes());
   if (status) status = lse_.upload(0, clean_lse_.data(), lse_.size_bytes());
   return status;
 }
 
 Result<AttentionResults> DeviceBatch::download() const {
   AttentionResults results{clean_out_, clean_lse_};
-  Status status = out_.download(0, results.out.data(), out_.size_bytes());
+  Status status = out_.download(0, results.out.address(), out_.size_bytes());
   if (status) status = lse_.download(0, results.lse.data(), lse_.size_bytes());
   if (!status) return status.with_context("downloading the results");
   return results;

@@ -35,11 +35,14 @@ class DeviceBatch {
   DeviceBatch() = default;
 
   AttentionArgs args_;
-  std::vector<uint16_t> clean_out_;
+  ElementBuffer clean_out_;
   std::vector<float> clean_lse_;
   DeviceBuffer q_;
   DeviceBuffer out_;
   DeviceBuffer lse_;
+  DeviceBuffer q_scale_;
+  DeviceBuffer k_scale_;
+  DeviceBuffer v_scale_;
   DeviceBuffer block_table_;
   DeviceBuffer seq_lens_;
   DeviceBuffer kv_indptr_;

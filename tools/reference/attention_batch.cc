@@ -53,6 +53,15 @@ int64_t AttentionBatch::valid_kv_bytes() const {
          data_type_bytes(options.spec.kv_dtype);
 }
 
+ElementScales AttentionBatch::scales_of(int kv_head) const {
+  const auto place = static_cast<size_t>(kv_head * kv_scale_stride);
+  ElementScales scales;
+  if (!q_scale.empty()) scales.q = q_scale[0];
+  if (!k_scale.empty()) scales.k = k_scale[place];
+  if (!v_scale.empty()) scales.v = v_scale[place];
+  return scales;
+}
+
 int AttentionBatch::seq_of(int query) const {
   const auto next = std::upper_bound(query_start_loc.begin(), query_start_loc.end(), query);
   return static_cast<int>(next - query_start_loc.begin()) - 1;
@@ -98,13 +107,17 @@ std::vector<uint8_t> AttentionBatch::seen_by(int query, const Sight& sight) cons
 
 AttentionArgs AttentionBatch::host_args() const {
   AttentionArgs args;
-  args.q = q.data() + kGuardElements;
+  args.q = q.address(guard_elements(q.type()));
   args.q_stride_token = q_stride_token;
   args.q_stride_head = q_stride_head;
-  args.k_cache = allocations[static_cast<size_t>(k_place.allocation)].data.data() + k_place.offset;
-  args.v_cache = allocations[static_cast<size_t>(v_place.allocation)].data.data() + v_place.offset;
+  args.k_cache = allocations[static_cast<size_t>(k_place.allocation)].data.address(k_place.offset);
+  args.v_cache = allocations[static_cast<size_t>(v_place.allocation)].data.address(v_place.offset);
   args.k_strides = k_place.strides;
   args.v_strides = v_place.strides;
+  args.q_scale = q_scale.empty() ? nullptr : q_scale.data();
+  args.k_scale = k_scale.empty() ? nullptr : k_scale.data();
+  args.v_scale = v_scale.empty() ? nullptr : v_scale.data();
+  args.kv_scale_stride = kv_scale_stride;
   args.num_blocks = num_blocks;
   args.block_table = block_table.data();
   args.block_table_stride = block_table_stride;
@@ -195,9 +208,9 @@ Result<AttentionBatch> shorten(const AttentionBatch& batch, const std::vector<in
   return shorter;
 }
 
-Status check_untouched(const AttentionBatch& batch, const std::vector<uint16_t>& out,
+Status check_untouched(const AttentionBatch& batch, const ElementBuffer& out,
                        const std::vector<float>& lse, bool with_lse) {
-  std::vector<bool> is_result(out.size(), false);
+  std::vector<bool> is_result(static_cast<size_t>(out.size()), false);
   for (int query = 0; query < batch.num_queries; ++query) {
     for (int head = 0; head < batch.num_heads; ++head) {
       const int64_t row = batch.out_index(query, head);
@@ -206,9 +219,10 @@ Status check_untouched(const AttentionBatch& batch, const std::vector<uint16_t>&
       }
     }
   }
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!is_result[i] && out[i] != AttentionBatch::kOutSentinel) {
-      return untouched_error("out", static_cast<int64_t>(i) - AttentionBatch::kGuardElements);
+  const uint32_t sentinel = ElementBuffer::sentinel_code(out.type());
+  for (int64_t i = 0; i < out.size(); ++i) {
+    if (!is_result[static_cast<size_t>(i)] && out.code(i) != sentinel) {
+      return untouched_error("out", i - AttentionBatch::guard_elements(out.type()));
     }
   }
   const int64_t num_rows = int64_t{batch.num_queries} * batch.num_heads;

@@ -10,6 +10,8 @@
 
 #include "pagejit/launch.h"
 #include "pagejit/spec.h"
+#include "tools/reference/attention_reference.h"
+#include "tools/reference/element_buffer.h"
 
 namespace pagejit {
 
@@ -24,7 +26,8 @@ enum class CacheLayout : uint8_t {
 std::string_view cache_layout_name(CacheLayout layout);
 
 // The scores scale * q.k. In the regimes other than kNormal, q.k is exact in float32 in any order
-// of summation (for the default scale), so that large scores alone do not excuse an error.
+// of summation (for the default scale; where the types have 8 bits, q.k of the elements without
+// their scales), so that large scores alone do not excuse an error.
 enum class LogitRegime : uint8_t {
   kNormal = 0,  // variance 1
   kHigh = 1,    // all above 5e4
@@ -48,6 +51,8 @@ struct BatchOptions {
   uint64_t seed = 1;
   CacheLayout layout = CacheLayout::kNhd;
   LogitRegime logits = LogitRegime::kNormal;
+  // Where kv_dtype has 8 bits: a scale for each KV head; false: one for all.
+  bool per_head_scales = false;
   // Each sequence uses the blocks of the longest one before it for its whole leading blocks.
   bool share_prefix = false;
   // Gaps between the rows of q, out and the block table; false: packed.
@@ -64,7 +69,7 @@ struct BatchOptions {
 // A cache allocation. `data` is what the layout has, [num_blocks, block_extent] elements; on the
 // device its blocks lie device_block_stride >= block_extent elements apart.
 struct KvAllocation {
-  std::vector<uint16_t> data;
+  ElementBuffer data;
   int64_t block_extent = 0;
   int64_t device_block_stride = 0;
 };
@@ -74,15 +79,21 @@ struct KvPlace {
   int allocation = 0;
   int64_t offset = 0;
   KvStrides strides;  // on the host; on the device strides.block is device_block_stride
+  // The elements of a token and head: chunks of so many, so far from each other. 0: one chunk.
+  int chunk_elements = 0;
+  int64_t chunk_stride = 0;
+
+  // Of element i from the first one of its token and head.
+  int64_t element_offset(int i) const {
+    return chunk_elements == 0 ? i : i / chunk_elements * chunk_stride + i % chunk_elements;
+  }
 };
 
 struct AttentionBatch {
-  static constexpr uint16_t kUnused = 0xffff;       // a NaN in f16 and in bf16
-  static constexpr uint16_t kOutSentinel = 0xffa5;  // another: what out holds before the launch
   static constexpr uint32_t kLseSentinel =
       0xffffa5a5u;  // a NaN in f32: what lse holds before the launch
-  // 144 bytes: out is aligned to 16 bytes and to no more, as is allowed.
-  static constexpr int64_t kGuardElements = 72;
+  // q and out are aligned to 16 bytes and to no more, as is allowed.
+  static constexpr int64_t kGuardBytes = 144;
   static constexpr int64_t kLseGuard = 17;
 
   BatchOptions options;
@@ -99,15 +110,22 @@ struct AttentionBatch {
   std::vector<float> sinks;                 // [num_heads]
   float soft_cap = 0;
 
-  // q and out: kGuardElements, then [num_query_rows, num_heads, head_size] with strides, then a
-  // guard.
-  std::vector<uint16_t> q;
-  std::vector<uint16_t> out;
+  // q and out: kGuardBytes, then [num_query_rows, num_heads, head_size] with strides, then a guard.
+  // What q does not hold is ElementBuffer::nan_code(), and all of out is sentinel_code().
+  ElementBuffer q;
+  ElementBuffer out;
   int64_t q_stride_token = 0;
   int64_t q_stride_head = 0;
   int64_t out_stride_token = 0;
   int64_t out_stride_head = 0;
   std::vector<float> lse;  // guard, [num_query_rows, num_heads], guard
+
+  // Of elements of 8 bits, else empty: one for q, and of K and V one for all heads or one for every
+  // kv_scale_stride elements, with NaN between them.
+  std::vector<float> q_scale;
+  std::vector<float> k_scale;
+  std::vector<float> v_scale;
+  int64_t kv_scale_stride = 0;
 
   std::vector<KvAllocation> allocations;  // one or two
   KvPlace k_place;
@@ -124,18 +142,21 @@ struct AttentionBatch {
   std::vector<int32_t> kv_last_block_len;
   std::vector<int32_t> kv_start_loc;
 
-  // The values themselves, per sequence [num_kv_heads, seq_len, head_size], widened: for
-  // dense_attention.
+  // The elements themselves, per sequence [num_kv_heads, seq_len, head_size], widened but without
+  // their scales: for dense_attention.
   std::vector<std::vector<float>> dense_k;
   std::vector<std::vector<float>> dense_v;
 
   // Of a query token, counted over all sequences; of sequence i where each has one.
   int64_t out_index(int query, int head) const {
-    return kGuardElements + query * out_stride_token + head * out_stride_head;
+    return guard_elements(out.type()) + query * out_stride_token + head * out_stride_head;
   }
   int64_t q_index(int query, int head) const {
-    return kGuardElements + query * q_stride_token + head * q_stride_head;
+    return guard_elements(q.type()) + query * q_stride_token + head * q_stride_head;
   }
+  static int64_t guard_elements(DataType type) { return kGuardBytes / data_type_bytes(type); }
+  // What dense_attention needs beside dense_k and dense_v: 1 where there is no scale.
+  ElementScales scales_of(int kv_head) const;
   // The sequence of a query token.
   int seq_of(int query) const;
   // The KV tokens of its sequence that a query token sees, [begin, end), and its own position.
@@ -165,7 +186,7 @@ Result<AttentionBatch> shorten(const AttentionBatch& batch, const std::vector<in
 
 // Whether everything around the results still is what make_attention_batch() put there. `out` and
 // `lse` are the buffers after the launch. Where lse was not wanted it must be untouched as a whole.
-Status check_untouched(const AttentionBatch& batch, const std::vector<uint16_t>& out,
+Status check_untouched(const AttentionBatch& batch, const ElementBuffer& out,
                        const std::vector<float>& lse, bool with_lse);
 
 }  // namespace pagejit

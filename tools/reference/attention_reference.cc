@@ -5,10 +5,19 @@
 #include <limits>
 #include <vector>
 
-#include "tools/reference/half.h"
+#include "tools/reference/narrow_float.h"
 
 namespace pagejit {
 namespace {
+
+// An array of a launch.
+struct Elements {
+  DataType type;
+  const void* start;
+  double scale = 1;
+
+  double at(int64_t index) const { return load_element(type, start, index) * scale; }
+};
 
 // The state of one query head while its tokens are walked once: the greatest score so far, the sum
 // of exp(score - maximum), and the values weighted with the same.
@@ -29,10 +38,11 @@ class OnlineSoftmax {
     return weight;
   }
 
-  void add(double score, const uint16_t* v_row, DataType type) {
+  // `v_row`: index of the row's first element; the others follow at a distance of `step`.
+  void add(double score, const Elements& v, int64_t v_row, int64_t step) {
     const double weight = add(score);
     for (size_t i = 0; i < weighted_.size(); ++i) {
-      weighted_[i] += weight * decode_half(type, v_row[i]);
+      weighted_[i] += weight * v.at(v_row + static_cast<int64_t>(i) * step);
     }
   }
 
@@ -89,7 +99,8 @@ int length_of(const KernelSpec& spec, const AttentionArgs& args, int seq) {
 
 // Where a token's row of the first KV head starts.
 int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, int token,
-                   const KvStrides& strides) {
+                   bool is_key) {
+  const KvStrides& strides = is_key ? args.k_strides : args.v_strides;
   if (spec.kv_table == KvTable::kContiguous) {
     return (args.kv_start_loc[seq] + token) * strides.token;
   }
@@ -97,7 +108,21 @@ int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, i
   const int64_t block = spec.kv_table == KvTable::kCsr
                             ? args.kv_indices[args.kv_indptr[seq] + position]
                             : args.block_table[seq * args.block_table_stride + position];
-  return block * strides.block + token % spec.block_size * strides.token;
+  const int64_t vllm_stride = is_key ? 16 / data_type_bytes(spec.kv_dtype) : 1;
+  const int64_t token_stride = spec.kv_layout == KvLayout::kVllm ? vllm_stride : strides.token;
+  return block * strides.block + token % spec.block_size * token_stride;
+}
+
+// From one element of a value to the next.
+int64_t value_step(const KernelSpec& spec) {
+  return spec.kv_layout == KvLayout::kVllm ? spec.block_size : 1;
+}
+
+// Where element i of a key lies from its first one.
+int64_t key_offset(const KernelSpec& spec, int i) {
+  if (spec.kv_layout == KvLayout::kRows) return i;
+  const int x = 16 / data_type_bytes(spec.kv_dtype);
+  return int64_t{i / x} * spec.block_size * x + i % x;
 }
 
 ScoreRules rules_of(const KernelSpec& spec, const AttentionArgs& args, int head) {
@@ -137,12 +162,13 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
   std::vector<double> scores(static_cast<size_t>(problem.num_tokens));
   double maximum = rules.sink;
   double max_abs_score = 0;
+  const double qk_scale = static_cast<double>(problem.scales.q) * problem.scales.k;
   for (int64_t token = 0; token < problem.num_tokens; ++token) {
     const float* k_row = problem.k + token * head_size;
     double dot = 0;
     double abs_dot = 0;
     for (int i = 0; i < head_size; ++i) {
-      const double product = static_cast<double>(problem.q[i]) * k_row[i];
+      const double product = qk_scale * problem.q[i] * k_row[i];
       dot += product;
       abs_dot += std::abs(product);
     }
@@ -165,8 +191,9 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
     const float* v_row = problem.v + token * head_size;
     const double weight = scores[static_cast<size_t>(token)] / sum;
     for (int i = 0; i < head_size; ++i) {
-      out[i] += weight * v_row[i];
-      abs_values[static_cast<size_t>(i)] += weight * std::abs(v_row[i]);
+      const double value = static_cast<double>(problem.scales.v) * v_row[i];
+      out[i] += weight * value;
+      abs_values[static_cast<size_t>(i)] += weight * std::abs(value);
     }
   }
   *lse = maximum + std::log(sum);
@@ -176,18 +203,27 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
   }
 }
 
-void naive_attention(DataType type, const HeadProblem& problem, float* out) {
+DataType compute_type(const KernelSpec& spec) {
+  return data_type_bytes(spec.kv_dtype) == 1 ? DataType::kFloat16 : spec.kv_dtype;
+}
+
+void naive_attention(DataType compute_type, DataType out_type, const HeadProblem& problem,
+                     float* out) {
   const int head_size = problem.head_size;
   std::fill(out, out + head_size, 0.0f);
   if (problem.num_tokens == 0) return;
 
-  const ScoreRules& rules = problem.rules;
+  // One factor, so that an exact q.k is rounded once.
+  ScoreRules rules = problem.rules;
+  rules.scale *= problem.scales.q * problem.scales.k;
+  std::vector<float> q(problem.q, problem.q + head_size);
+  for (float& element : q) element = round_to_type(compute_type, element);
   std::vector<float> weights(static_cast<size_t>(problem.num_tokens));
   float maximum = rules.sink;
   for (int64_t token = 0; token < problem.num_tokens; ++token) {
     const float* k_row = problem.k + token * head_size;
     float dot = 0;
-    for (int i = 0; i < head_size; ++i) dot += problem.q[i] * k_row[i];
+    for (int i = 0; i < head_size; ++i) dot += q[static_cast<size_t>(i)] * k_row[i];
     const float score = problem.sees(token)
                             ? rules.score_in_float(dot, problem.first_distance + token)
                             : -std::numeric_limits<float>::infinity();
@@ -202,25 +238,30 @@ void naive_attention(DataType type, const HeadProblem& problem, float* out) {
   }
   for (int64_t token = 0; token < problem.num_tokens; ++token) {
     const float* v_row = problem.v + token * head_size;
-    const float weight = round_to_half(type, weights[static_cast<size_t>(token)] / sum);
+    const float weight = round_to_type(compute_type, weights[static_cast<size_t>(token)] / sum);
     for (int i = 0; i < head_size; ++i) out[i] += weight * v_row[i];
   }
-  for (int i = 0; i < head_size; ++i) out[i] = round_to_half(type, out[i]);
+  for (int i = 0; i < head_size; ++i) {
+    out[i] = round_to_type(out_type, out[i] * problem.scales.v);
+  }
 }
 
 void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* out, double* lse) {
   const int num_heads = args.num_kv_heads * spec.group_size;
-  const auto* q = static_cast<const uint16_t*>(args.q);
-  const auto* k_cache = static_cast<const uint16_t*>(args.k_cache);
-  const auto* v_cache = static_cast<const uint16_t*>(args.v_cache);
+  const bool q_is_scaled = data_type_bytes(spec.q_dtype) == 1;
+  const bool kv_is_scaled = data_type_bytes(spec.kv_dtype) == 1;
+  const Elements q{spec.q_dtype, args.q, q_is_scaled ? *args.q_scale : 1.0};
   for (int seq = 0; seq < args.num_seqs; ++seq) {
     const SequenceQueries queries = queries_of(spec, args, seq);
     const int seq_len = length_of(spec, args, seq);
     for (int query = queries.begin; query < queries.end; ++query) {
       const int64_t query_position = int64_t{seq_len} - (queries.end - query);
       for (int head = 0; head < num_heads; ++head) {
-        const uint16_t* q_row = q + query * args.q_stride_token + head * args.q_stride_head;
+        const int64_t q_row = query * args.q_stride_token + head * args.q_stride_head;
         const int kv_head = head / spec.group_size;
+        const int64_t place = kv_head * args.kv_scale_stride;
+        const Elements k{spec.kv_dtype, args.k_cache, kv_is_scaled ? args.k_scale[place] : 1.0};
+        const Elements v{spec.kv_dtype, args.v_cache, kv_is_scaled ? args.v_scale[place] : 1.0};
         const ScoreRules rules = rules_of(spec, args, head);
         OnlineSoftmax softmax(spec.head_size);
         for (int token = 0; token < seq_len; ++token) {
@@ -231,16 +272,15 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
             const uint8_t byte = args.custom_mask[args.custom_mask_indptr[seq] + bit / 8];
             if ((byte >> (bit % 8) & 1) == 0) continue;
           }
-          const uint16_t* k_row = k_cache + row_offset(spec, args, seq, token, args.k_strides) +
-                                  kv_head * args.k_strides.head;
-          const uint16_t* v_row = v_cache + row_offset(spec, args, seq, token, args.v_strides) +
-                                  kv_head * args.v_strides.head;
+          const int64_t k_row =
+              row_offset(spec, args, seq, token, /*is_key=*/true) + kv_head * args.k_strides.head;
+          const int64_t v_row =
+              row_offset(spec, args, seq, token, /*is_key=*/false) + kv_head * args.v_strides.head;
           double dot = 0;
           for (int i = 0; i < spec.head_size; ++i) {
-            dot += static_cast<double>(decode_half(spec.q_dtype, q_row[i])) *
-                   decode_half(spec.kv_dtype, k_row[i]);
+            dot += q.at(q_row + i) * k.at(k_row + key_offset(spec, i));
           }
-          softmax.add(rules.score(dot, distance), v_row, spec.kv_dtype);
+          softmax.add(rules.score(dot, distance), v, v_row, value_step(spec));
         }
         if (spec.sinks) softmax.add(rules.sink);
         const int64_t row = static_cast<int64_t>(query) * num_heads + head;

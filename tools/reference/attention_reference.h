@@ -1,8 +1,8 @@
 // What attention should give: three computations on the host.
 //   dense_attention   float64, plain loops over contiguous K and V: the truth.
 //   paged_attention   float64, online softmax that walks the block table: must equal the first.
-//   naive_attention   16-bit arithmetic as an engine's eager code does it: its error is the
-//   yardstick for kernels.
+//   naive_attention   in the types that kernels compute in, as an engine's eager code does it: its
+//   error is the yardstick for kernels.
 // Not fast, and no code is shared with the kernels. Thread-safety: free functions without state.
 #pragma once
 
@@ -28,8 +28,15 @@ struct ScoreRules {
   float score_in_float(float dot, int64_t distance) const;
 };
 
-// One query head of one query token, with the keys that it sees. Values of 16-bit types widened to
-// float32, which is exact.
+// What elements are multiplied with to give values.
+struct ElementScales {
+  float q = 1;
+  float k = 1;
+  float v = 1;
+};
+
+// One query head of one query token, with the keys that it sees. Elements of narrow types widened
+// to float32, which is exact, and without their scales.
 struct HeadProblem {
   const float* q = nullptr;  // [head_size]
   const float* k = nullptr;  // [num_tokens, head_size]
@@ -40,6 +47,7 @@ struct HeadProblem {
   int64_t first_distance = 0;  // position of the first key, counted from the query's
   // [num_tokens]: 0 = not seen after all. Null: all are.
   const uint8_t* seen = nullptr;
+  ElementScales scales = {};
 
   bool sees(int64_t token) const { return seen == nullptr || seen[token] != 0; }
 };
@@ -56,8 +64,15 @@ struct HeadMagnitudes {
 void dense_attention(const HeadProblem& problem, double* out, double* lse,
                      HeadMagnitudes* magnitudes = nullptr);
 
-// Scores, softmax and sums in float32; P and the result rounded to `type`.
-void naive_attention(DataType type, const HeadProblem& problem, float* out);
+// What the factors of matrix products are rounded to: f16 where K and V have 8 bits, else their
+// type.
+DataType compute_type(const KernelSpec& spec);
+
+// Scores, softmax and sums in float32; q and P rounded to `compute_type`, the result to `out_type`.
+// Scales are applied to sums, so K and V are not rounded. q of bf16 with an f16 compute type stays
+// as it is but for numbers below 2^-14.
+void naive_attention(DataType compute_type, DataType out_type, const HeadProblem& problem,
+                     float* out);
 
 // All sequences and heads of one launch. The pointers of `args` are host pointers; q and the caches
 // have the types of `spec`; args.out, args.lse, the workspace and the split fields are not looked

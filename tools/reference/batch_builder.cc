@@ -7,27 +7,29 @@
 #include <numeric>
 #include <utility>
 
-#include "tools/reference/half.h"
-
 namespace pagejit {
 namespace {
 
 constexpr int kNumLayers = 3;
 constexpr int kSpareBlocks = 3;  // blocks in the cache that no sequence uses
-// Scores of the extreme regimes: a little above 5e4, the least that a mask or an initial maximum of
-// -5e4 gets wrong.
-constexpr float kExtremeScore = 5.2e4f;
-constexpr int kExtremeElements = 4;      // elements of q and k that make the score large
-constexpr float kExtremeQuery = 256.0f;  // their value in q
+
+float softmax_scale(const BatchOptions& options) {
+  return options.scale != 0 ? options.scale
+                            : 1.0f / std::sqrt(static_cast<float>(options.spec.head_size));
+}
 
 }  // namespace
 
-BatchBuilder::BatchBuilder(const BatchOptions& options) : rng_(options.seed) {
+BatchBuilder::BatchBuilder(const BatchOptions& options)
+    : rng_(options.seed), values_(options, softmax_scale(options)) {
   batch_.options = options;
   batch_.num_seqs = static_cast<int>(options.seq_lens.size());
   batch_.num_heads = options.num_kv_heads * spec().group_size;
-  batch_.scale = options.scale != 0 ? options.scale
-                                    : 1.0f / std::sqrt(static_cast<float>(options.spec.head_size));
+  batch_.scale = softmax_scale(options);
+  batch_.q_scale = values_.q_scale();
+  batch_.k_scale = values_.k_scale();
+  batch_.v_scale = values_.v_scale();
+  batch_.kv_scale_stride = values_.kv_scale_stride();
   batch_.seq_lens.assign(options.seq_lens.begin(), options.seq_lens.end());
   batch_.query_start_loc.push_back(0);
   for (int seq = 0; seq < batch_.num_seqs; ++seq) {
@@ -55,18 +57,21 @@ void BatchBuilder::make_queries() {
   // Other gaps for out, so that the two cannot be taken for each other.
   batch_.out_stride_head = spec().head_size + 2 * head_gap;
   batch_.out_stride_token = batch_.num_heads * batch_.out_stride_head + 2 * token_gap;
-  batch_.q.assign(buffer_size(batch_.q_stride_token), AttentionBatch::kUnused);
-  batch_.out.assign(buffer_size(batch_.out_stride_token), AttentionBatch::kOutSentinel);
+  const DataType q_type = spec().q_dtype;
+  const DataType out_type = spec().out_dtype;
+  batch_.q = ElementBuffer(q_type, buffer_size(q_type, batch_.q_stride_token),
+                           ElementBuffer::nan_code(q_type));
+  batch_.out = ElementBuffer(out_type, buffer_size(out_type, batch_.out_stride_token),
+                             ElementBuffer::sentinel_code(out_type));
   batch_.lse.assign(static_cast<size_t>(int64_t{batch_.num_query_rows} * batch_.num_heads +
                                         2 * AttentionBatch::kLseGuard),
                     std::bit_cast<float>(AttentionBatch::kLseSentinel));
+  std::vector<float> row(static_cast<size_t>(spec().head_size));
   for (int query = 0; query < batch_.num_queries; ++query) {
     for (int head = 0; head < batch_.num_heads; ++head) {
-      uint16_t* row = batch_.q.data() + batch_.q_index(query, head);
-      for (int i = 0; i < spec().head_size; ++i) {
-        const float value = is_extreme_element(i) ? kExtremeQuery : small_value();
-        row[i] = encode_half(spec().q_dtype, value);
-      }
+      values_.draw_q(rng_, row.data());
+      int64_t at = batch_.q_index(query, head);
+      for (float value : row) batch_.q.set(at++, value);
     }
   }
 }
@@ -123,14 +128,13 @@ void BatchBuilder::make_block_table() {
 void BatchBuilder::make_caches() {
   lay_out_caches();
   for (KvAllocation& allocation : batch_.allocations) {
-    allocation.data.assign(static_cast<size_t>(batch_.num_blocks * allocation.block_extent),
-                           AttentionBatch::kUnused);
+    allocation.data = ElementBuffer(spec().kv_dtype, batch_.num_blocks * allocation.block_extent,
+                                    ElementBuffer::nan_code(spec().kv_dtype));
     allocation.device_block_stride =
         std::max(allocation.block_extent, batch_.options.device_block_stride);
   }
   batch_.dense_k.resize(static_cast<size_t>(batch_.num_seqs));
   batch_.dense_v.resize(static_cast<size_t>(batch_.num_seqs));
-  extreme_key_ = kExtremeScore / (batch_.scale * kExtremeElements * kExtremeQuery);
   for (int seq = 0; seq < batch_.num_seqs; ++seq) make_tokens(seq);
 }
 
@@ -154,22 +158,8 @@ void BatchBuilder::make_custom_mask() {
   batch_.custom_mask_indptr.push_back(static_cast<int32_t>(batch_.custom_mask.size()));
 }
 
-size_t BatchBuilder::buffer_size(int64_t stride_token) const {
-  return static_cast<size_t>(batch_.num_query_rows * stride_token +
-                             2 * AttentionBatch::kGuardElements);
-}
-
-bool BatchBuilder::is_extreme_element(int i) const {
-  const int distance = spec().head_size / kExtremeElements;
-  return batch_.options.logits != LogitRegime::kNormal && i % distance == 2 &&
-         i / distance < kExtremeElements;
-}
-
-// Beside large scores the small part is a multiple of 1/4, its products of 1/16; with |q.k| <
-// 2^20 all sums are exact in the 24 bits of float32.
-float BatchBuilder::small_value() {
-  const float value = rng_.normal();
-  return batch_.options.logits == LogitRegime::kNormal ? value : std::round(value * 4) / 4;
+int64_t BatchBuilder::buffer_size(DataType type, int64_t stride_token) const {
+  return batch_.num_query_rows * stride_token + 2 * AttentionBatch::guard_elements(type);
 }
 
 void BatchBuilder::find_donor(int seq) {
@@ -196,12 +186,17 @@ void BatchBuilder::lay_out_caches() {
   const int64_t heads = batch_.options.num_kv_heads;
   const int64_t tokens = spec().block_size;
   const int64_t payload = heads * tokens * head_size;
+  // K and V start at multiples of 16 bytes; rows at multiples of 16 where a row's size is one, else
+  // of 8, which is the least that head_size allows.
+  const int64_t start_unit = 16 / data_type_bytes(spec().kv_dtype);
+  const int64_t row_unit = head_size % start_unit == 0 ? start_unit : start_unit / 2;
+  const int64_t half = ceil_div(payload, start_unit) * start_unit;
   KvPlace& k = batch_.k_place;
   KvPlace& v = batch_.v_place;
   const auto one_allocation = [&](int64_t extent, const KvStrides& strides, int64_t k_offset) {
     batch_.allocations = {KvAllocation{{}, extent, 0}};
     k = {0, k_offset, strides};
-    v = {0, k_offset + payload, strides};
+    v = {0, k_offset + half, strides};
   };
   const auto two_allocations = [&](const KvStrides& k_strides, const KvStrides& v_strides,
                                    int64_t offset) {
@@ -210,6 +205,25 @@ void BatchBuilder::lay_out_caches() {
     k = {0, offset, k_strides};
     v = {1, offset, v_strides};
   };
+  if (spec().kv_layout == KvLayout::kVllm) {
+    // [num_blocks, num_kv_heads, ...]; interleaved or with gaps behind heads and blocks where the
+    // layout has that.
+    const int64_t x = 16 / data_type_bytes(spec().kv_dtype);
+    const int64_t gap = batch_.options.layout == CacheLayout::kPadded ? row_unit : 0;
+    const int64_t head_extent = head_size * tokens + gap;
+    const int64_t block_extent = heads * head_extent + 2 * gap;
+    if (batch_.options.layout == CacheLayout::kInterleaved) {
+      one_allocation(2 * half, {2 * half, x, head_extent}, 0);
+    } else {
+      two_allocations({block_extent, x, head_extent}, {block_extent, x, head_extent}, 0);
+    }
+    k.chunk_elements = static_cast<int>(x);
+    k.chunk_stride = tokens * x;
+    v.strides.token = 1;
+    v.chunk_elements = 1;
+    v.chunk_stride = tokens;
+    return;
+  }
   const int64_t nhd_token = heads * head_size;
   const int64_t hnd_head = tokens * head_size;
   switch (batch_.options.layout) {
@@ -218,20 +232,20 @@ void BatchBuilder::lay_out_caches() {
     case CacheLayout::kHnd:
       return two_allocations({payload, head_size, hnd_head}, {payload, head_size, hnd_head}, 0);
     case CacheLayout::kInterleaved:
-      return one_allocation(2 * payload, {2 * payload, nhd_token, head_size}, 0);
+      return one_allocation(2 * half, {2 * half, nhd_token, head_size}, 0);
     case CacheLayout::kLayered: {
-      const int64_t extent = kNumLayers * 2 * payload;
-      return one_allocation(extent, {extent, head_size, hnd_head}, 2 * payload);
+      const int64_t extent = kNumLayers * 2 * half;
+      return one_allocation(extent, {extent, head_size, hnd_head}, 2 * half);
     }
     case CacheLayout::kPadded: {
-      // Different gaps (multiples of 8 elements, as the contract wants) after each head, token
-      // and block of K and V.
-      const int64_t k_head = head_size + 8;
-      const int64_t k_token = heads * k_head + 16;
-      const int64_t v_token = head_size + 16;
-      const int64_t v_head = tokens * v_token + 8;
-      return two_allocations({tokens * k_token + 24, k_token, k_head},
-                             {heads * v_head + 40, v_token, v_head}, 8);
+      // Different gaps after each head, token and block of K and V. Those after a block hold what
+      // the offset takes.
+      const int64_t k_head = head_size + row_unit;
+      const int64_t k_token = heads * k_head + 2 * row_unit;
+      const int64_t v_token = head_size + 2 * row_unit;
+      const int64_t v_head = tokens * v_token + row_unit;
+      return two_allocations({tokens * k_token + 3 * row_unit, k_token, k_head},
+                             {heads * v_head + 5 * row_unit, v_token, v_head}, start_unit);
     }
   }
 }
@@ -256,7 +270,7 @@ void BatchBuilder::make_tokens(int seq) {
         std::copy_n(batch_.dense_v[static_cast<size_t>(donor.seq)].data() + from, head_size, v_row);
         continue;
       }
-      draw_token(k_row, v_row);
+      values_.draw_k_and_v(rng_, head, k_row, v_row);
       const int64_t block = table_row[token / spec().block_size];
       store(batch_.k_place, block, token % spec().block_size, head, k_row);
       store(batch_.v_place, block, token % spec().block_size, head, v_row);
@@ -264,23 +278,12 @@ void BatchBuilder::make_tokens(int seq) {
   }
 }
 
-void BatchBuilder::draw_token(float* k_row, float* v_row) {
-  const LogitRegime regime = batch_.options.logits;
-  const bool negative =
-      regime == LogitRegime::kLow || (regime == LogitRegime::kMixed && (rng_.next() >> 63) != 0);
-  for (int i = 0; i < spec().head_size; ++i) {
-    const float large = negative ? -extreme_key_ : extreme_key_;
-    k_row[i] = round_to_half(spec().kv_dtype, is_extreme_element(i) ? large : small_value());
-    v_row[i] = round_to_half(spec().kv_dtype, rng_.uniform());
-  }
-}
-
 void BatchBuilder::store(const KvPlace& place, int64_t block, int64_t offset, int64_t head,
                          const float* row) {
-  uint16_t* to = batch_.allocations[static_cast<size_t>(place.allocation)].data.data() +
-                 place.offset + block * place.strides.block + offset * place.strides.token +
-                 head * place.strides.head;
-  for (int i = 0; i < spec().head_size; ++i) to[i] = encode_half(spec().kv_dtype, row[i]);
+  ElementBuffer& data = batch_.allocations[static_cast<size_t>(place.allocation)].data;
+  const int64_t first = place.offset + block * place.strides.block + offset * place.strides.token +
+                        head * place.strides.head;
+  for (int i = 0; i < spec().head_size; ++i) data.set(first + place.element_offset(i), row[i]);
 }
 
 }  // namespace pagejit

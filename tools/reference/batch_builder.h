@@ -7,6 +7,7 @@
 
 #include "tools/reference/attention_batch.h"
 #include "tools/reference/random.h"
+#include "tools/reference/value_source.h"
 
 namespace pagejit {
 
@@ -35,21 +36,18 @@ class BatchBuilder {
   const KernelSpec& spec() const { return batch_.options.spec; }
   int seq_len(int seq) const { return batch_.seq_lens[static_cast<size_t>(seq)]; }
   int64_t num_blocks_of(int seq) const { return ceil_div(seq_len(seq), spec().block_size); }
-  size_t buffer_size(int64_t stride_token) const;
+  int64_t buffer_size(DataType type, int64_t stride_token) const;
 
-  bool is_extreme_element(int i) const;
-  float small_value();
   void find_donor(int seq);
   std::vector<int32_t> shuffled(int64_t count);
   void lay_out_caches();
   void make_tokens(int seq);
-  void draw_token(float* k_row, float* v_row);
   void store(const KvPlace& place, int64_t block, int64_t offset, int64_t head, const float* row);
 
   AttentionBatch batch_;
   SplitMix64 rng_;
+  ValueSource values_;
   std::vector<Donor> donors_;
-  float extreme_key_ = 0;
 };
 
 }  // namespace pagejit

@@ -14,7 +14,10 @@ namespace pagejit {
 // contiguous. NHD cache [num_blocks, block_size, num_kv_heads, head_size]:
 // {block_size*num_kv_heads*head_size, num_kv_heads*head_size, head_size}. HND cache [num_blocks,
 // num_kv_heads, block_size, head_size]: {num_kv_heads*block_size*head_size, head_size,
-// block_size*head_size}. Each must be a multiple of 8 (16 bytes).
+// block_size*head_size}. Each must be a multiple of 16 bytes, so that rows are copied 16 bytes at a
+// time; where a row of 8-bit elements is no multiple of 16 bytes (head_size 8, 24, 40, ...), of 8
+// bytes: such rows are copied 8 bytes at a time, which takes twice the instructions. Where the
+// spec's kv_layout is vLLM's, `token` is not looked at: K and V are packed within a block and head.
 struct KvStrides {
   int64_t block = 0;
   int64_t token = 0;
@@ -34,6 +37,14 @@ struct AttentionArgs {
   const void* v_cache = nullptr;
   KvStrides k_strides;
   KvStrides v_strides;
+  // Where the spec's q_dtype or kv_dtype has 8 bits, f32 device memory, positive and finite: an
+  // element's value is its code's times the scale. q_scale[0] for all of q; k_scale[i *
+  // kv_scale_stride] and v_scale[i * kv_scale_stride] for KV head i: with stride 0 one scale for
+  // all.
+  const float* q_scale = nullptr;
+  const float* k_scale = nullptr;
+  const float* v_scale = nullptr;
+  int64_t kv_scale_stride = 0;
   // Number of blocks in the caches; used only by debug kernels to check block ids. 0 = not checked.
   int64_t num_blocks = 0;
 

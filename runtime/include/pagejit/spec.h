@@ -13,13 +13,25 @@
 
 namespace pagejit {
 
-enum class DataType : uint8_t { kFloat16 = 0, kBFloat16 = 1 };
+// The two formats of 8 bits are those of the OCP 8-bit floating point specification (OFP8): e4m3
+// has no infinity, and its greatest value is 448.
+enum class DataType : uint8_t {
+  kFloat16 = 0,
+  kBFloat16 = 1,
+  kFloat32 = 2,
+  kFloat8E4m3 = 3,
+  kFloat8E5m2 = 4,
+};
 
-// "f16", "bf16".
+// "f16", "bf16", "f32", "fp8_e4m3", "fp8_e5m2".
 PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
-// Accepts f16, fp16, float16, half, bf16, bfloat16. kInvalidArgument otherwise.
+// Accepts those, and fp16, float16, half; bfloat16; fp32, float32, float; fp8, e4m3, float8_e4m3fn;
+// e5m2, float8_e5m2. kInvalidArgument otherwise.
 PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);
-constexpr int data_type_bytes(DataType) { return 2; }
+constexpr int data_type_bytes(DataType type) {
+  if (type == DataType::kFloat32) return 4;
+  return type == DataType::kFloat8E4m3 || type == DataType::kFloat8E5m2 ? 1 : 2;
+}
 
 // How many query tokens the sequences of a launch have.
 enum class QueryLengths : uint8_t {
@@ -43,18 +55,35 @@ enum class KvTable : uint8_t {
   kContiguous = 2,  // kv_start_loc: no blocks, the tokens of all sequences follow each other
 };
 
+// Where the elements of a KV block lie.
+enum class KvLayout : uint8_t {
+  // head_size elements of a token and head follow each other; blocks, tokens and heads are
+  // anywhere,
+  // by KvStrides (NHD, HND, interleaved, ...).
+  kRows = 0,
+  // vLLM's PagedAttention: K [num_blocks, num_kv_heads, head_size / x, block_size, x] with 16 bytes
+  // in x elements, V [num_blocks, num_kv_heads, head_size, block_size]; blocks and heads are
+  // anywhere, by KvStrides.
+  kVllm = 1,
+};
+
 // Paged attention.
 struct KernelSpec {
   QueryLengths queries = QueryLengths::kOne;
   DataType q_dtype = DataType::kBFloat16;
-  DataType kv_dtype = DataType::kBFloat16;   // must equal q_dtype in this version
-  DataType out_dtype = DataType::kBFloat16;  // must equal q_dtype in this version
-  int head_size = 128;  // elements per head of q, K, V and out: a multiple of 8 in [16, 256]
+  // f16, bf16, fp8_e4m3 or fp8_e5m2. The formats of 8 bits have scales (AttentionArgs::k_scale) and
+  // are computed in f16; with f16 or bf16, q_dtype is the same or f32. q_dtype may be fp8_e4m3
+  // where this has 8 bits.
+  DataType kv_dtype = DataType::kBFloat16;
+  DataType out_dtype = DataType::kBFloat16;  // f16, bf16 or f32, whatever the others are
+  int head_size = 128;  // elements per head of q, K, V and out: a multiple of 8 in [8, 256], or 512
   int block_size = 16;  // tokens per KV block: [1, 65536]
   int group_size = 1;   // query heads per KV head: [1, 128]
   // Must be kNone where queries is kOne: a single query token sees all keys.
   Causality causality = Causality::kNone;
   KvTable kv_table = KvTable::kBlocks;  // kContiguous needs block_size 1
+  // kVllm needs block_size to be a multiple of 8, and head_size of x.
+  KvLayout kv_layout = KvLayout::kRows;
   bool window = false;       // a sliding window: AttentionArgs::window_left and window_right hold
   bool chunked = false;      // chunked-local attention: AttentionArgs::chunk_size holds
   bool custom_mask = false;  // a bit for each query token and key, AttentionArgs::custom_mask
@@ -76,9 +105,9 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
-// "causal=sequence"), "table=csr" (or "table=contiguous") and the switches window, chunked,
-// custom_mask, soft_cap, alibi, sinks and debug ("window=1") follow where they are set. Equal specs
-// give equal text; different specs differ.
+// "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm" and the switches window,
+// chunked, custom_mask, soft_cap, alibi, sinks and debug ("window=1") follow where they are set.
+// Equal specs give equal text; different specs differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The inverse; fields may come in any order, absent ones keep their defaults, unknown or repeated

@@ -1,0 +1,114 @@
+#include "tools/reference/value_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tools/reference/narrow_float.h"
+
+namespace pagejit {
+namespace {
+
+// Scores of the extreme regimes: a little above 5e4, the least that a mask or an initial maximum of
+// -5e4 gets wrong.
+constexpr float kExtremeScore = 5.2e4f;
+constexpr int kExtremeElements = 4;      // elements of q and k that make the score large
+constexpr float kExtremeQuery = 256.0f;  // their value in q
+// And in K of 8 bits, where the scale makes up for the rest: the greatest e4m3, an e5m2 too.
+constexpr float kExtremeCode = 448.0f;
+// K's and V's scales of different heads lie in every second place, for the stride to matter.
+constexpr int64_t kScaleStride = 2;
+constexpr float kGreatestNormal = 3.5f;  // of SplitMix64::normal()
+
+bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
+
+// Between 1 and 1.6, so that a scale is no power of two and all values are in range.
+float margin(SplitMix64& rng) { return 1.3f + 0.3f * rng.uniform(); }
+
+// One element of eight is spread over all the octaves of a type of 8 bits, from the greatest value
+// to the least subnormal number: 448 to 2^-9, 57344 to 2^-16.
+float spread(SplitMix64& rng, DataType type, float value) {
+  const int octaves = type == DataType::kFloat8E4m3 ? 18 : 32;
+  return rng.below(8) == 0 ? std::ldexp(value, -static_cast<int>(rng.below(octaves))) : value;
+}
+
+}  // namespace
+
+ValueSource::ValueSource(const BatchOptions& options, float softmax_scale)
+    : options_(options), softmax_scale_(softmax_scale) {
+  extreme_key_ = is_8_bit(options.spec.kv_dtype)
+                     ? std::copysign(kExtremeCode, softmax_scale)
+                     : kExtremeScore / (softmax_scale * kExtremeElements * kExtremeQuery);
+  draw_scales();
+}
+
+void ValueSource::draw_q(SplitMix64& rng, float* row) const {
+  const DataType type = options_.spec.q_dtype;
+  for (int i = 0; i < options_.spec.head_size; ++i) {
+    float value = is_extreme_element(i) ? kExtremeQuery : small_value(rng);
+    if (is_8_bit(type) && !is_extreme()) value = spread(rng, type, value) / q_scale_[0];
+    row[i] = round_to_type(type, value);
+  }
+}
+
+void ValueSource::draw_k_and_v(SplitMix64& rng, int64_t kv_head, float* k_row, float* v_row) const {
+  const DataType type = options_.spec.kv_dtype;
+  const LogitRegime regime = options_.logits;
+  const bool negative =
+      regime == LogitRegime::kLow || (regime == LogitRegime::kMixed && (rng.next() >> 63) != 0);
+  const auto place = static_cast<size_t>(kv_head * kv_scale_stride_);
+  for (int i = 0; i < options_.spec.head_size; ++i) {
+    const float large = negative ? -extreme_key_ : extreme_key_;
+    float k = is_extreme_element(i) ? large : small_value(rng);
+    float v = rng.uniform();
+    if (is_8_bit(type)) {
+      if (!is_extreme()) k = spread(rng, type, k) / k_scale_[place];
+      v = spread(rng, type, v) / v_scale_[place];
+    }
+    k_row[i] = round_to_type(type, k);
+    v_row[i] = round_to_type(type, v);
+  }
+}
+
+bool ValueSource::is_extreme_element(int i) const {
+  const int distance = options_.spec.head_size / kExtremeElements;
+  return is_extreme() && i % distance == 2 && i / distance < kExtremeElements;
+}
+
+// Beside large scores the small part is a multiple of 1/4, its products of 1/16; with |q.k| <
+// 2^20 all sums are exact in the 24 bits of float32. All types can hold it, but that e5m2 rounds
+// some to multiples of 1/2.
+float ValueSource::small_value(SplitMix64& rng) const {
+  const float value = rng.normal();
+  return is_extreme() ? std::round(value * 4) / 4 : value;
+}
+
+// Such that values divided by their scale take the whole range of the type; those of K beside large
+// scores such that kExtremeCode makes the score.
+void ValueSource::draw_scales() {
+  SplitMix64 rng(options_.seed + 3);
+  const KernelSpec& spec = options_.spec;
+  float q_scale = 1;
+  if (is_8_bit(spec.q_dtype)) {
+    q_scale = margin(rng) * (is_extreme() ? 0.5f : kGreatestNormal / greatest_value(spec.q_dtype));
+    q_scale_ = {q_scale};
+  }
+  if (!is_8_bit(spec.kv_dtype)) return;
+  const float greatest = greatest_value(spec.kv_dtype);
+  const float extreme_scale = kExtremeScore / (std::abs(softmax_scale_) * kExtremeElements *
+                                               kExtremeQuery * kExtremeCode * q_scale);
+  const int64_t num_scales = options_.per_head_scales ? options_.num_kv_heads : 1;
+  kv_scale_stride_ = options_.per_head_scales ? kScaleStride : 0;
+  const auto size = static_cast<size_t>((num_scales - 1) * kv_scale_stride_ + 1);
+  k_scale_.assign(size, std::numeric_limits<float>::quiet_NaN());
+  v_scale_ = k_scale_;
+  for (int64_t head = 0; head < num_scales; ++head) {
+    const auto place = static_cast<size_t>(head * kv_scale_stride_);
+    // Up to 4 % more: scores stay below 6e4.
+    k_scale_[place] = is_extreme() ? extreme_scale * (1.02f + 0.02f * rng.uniform())
+                                   : margin(rng) * kGreatestNormal / greatest;
+    v_scale_[place] = margin(rng) / greatest;
+  }
+}
+
+}  // namespace pagejit

@@ -1,0 +1,44 @@
+// ValueSource: draws the elements of q, K and V of one batch, and the scales of those of 8 bits. Of
+// use to BatchBuilder only. Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/reference/attention_batch.h"
+#include "tools/reference/random.h"
+
+namespace pagejit {
+
+class ValueSource {
+ public:
+  // `softmax_scale` is the batch's. Draws the scales.
+  ValueSource(const BatchOptions& options, float softmax_scale);
+
+  // As AttentionBatch has them.
+  const std::vector<float>& q_scale() const { return q_scale_; }
+  const std::vector<float>& k_scale() const { return k_scale_; }
+  const std::vector<float>& v_scale() const { return v_scale_; }
+  int64_t kv_scale_stride() const { return kv_scale_stride_; }
+
+  // Fill a row of head_size elements: representable in the type of q (k, v), without its scale. The
+  // numbers come from `rng`.
+  void draw_q(SplitMix64& rng, float* row) const;
+  void draw_k_and_v(SplitMix64& rng, int64_t kv_head, float* k_row, float* v_row) const;
+
+ private:
+  bool is_extreme() const { return options_.logits != LogitRegime::kNormal; }
+  bool is_extreme_element(int i) const;
+  float small_value(SplitMix64& rng) const;
+  void draw_scales();
+
+  BatchOptions options_;
+  float softmax_scale_;
+  float extreme_key_ = 0;  // without a scale
+  std::vector<float> q_scale_;
+  std::vector<float> k_scale_;
+  std::vector<float> v_scale_;
+  int64_t kv_scale_stride_ = 0;
+};
+
+}  // namespace pagejit
