@@ -10,6 +10,22 @@ constexpr std::string_view kEntryFile = "attention/attention.cu.tmpl";
 
 std::string flag(bool value) { return value ? "true" : "false"; }
 
+std::string element_type_name(pagejit_shared::ElementType type) {
+  switch (type) {
+    case pagejit_shared::ElementType::kFloat16:
+      return "kFloat16";
+    case pagejit_shared::ElementType::kBFloat16:
+      return "kBFloat16";
+    case pagejit_shared::ElementType::kFloat32:
+      return "kFloat32";
+    case pagejit_shared::ElementType::kFloat8E4m3:
+      return "kFloat8E4m3";
+    case pagejit_shared::ElementType::kFloat8E5m2:
+      return "kFloat8E5m2";
+  }
+  return "unknown";
+}
+
 std::string causality_name(pagejit_shared::Causality causality) {
   switch (causality) {
     case pagejit_shared::Causality::kNone:
@@ -39,6 +55,8 @@ std::string kernel_name(const KernelSpec& spec) {
                      : spec.queries == QueryLengths::kFew ? "pagejit_attention_few_"
                                                           : "pagejit_attention_many_";
   name += data_type_name(spec.q_dtype);
+  if (spec.kv_dtype != spec.q_dtype) name += "_kv_" + std::string(data_type_name(spec.kv_dtype));
+  if (spec.out_dtype != spec.q_dtype) name += "_out_" + std::string(data_type_name(spec.out_dtype));
   name += "_d" + std::to_string(spec.head_size);
   name += "_b" + std::to_string(spec.block_size);
   name += "_g" + std::to_string(spec.group_size);
@@ -46,6 +64,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.causality == Causality::kPerSequence) name += "_maybe_causal";
   if (spec.kv_table == KvTable::kCsr) name += "_csr";
   if (spec.kv_table == KvTable::kContiguous) name += "_contiguous";
+  if (spec.kv_layout == KvLayout::kVllm) name += "_vllm";
   if (spec.window) name += "_window";
   if (spec.chunked) name += "_chunked";
   if (spec.custom_mask) name += "_mask";
@@ -72,7 +91,9 @@ TemplateValues values_of(const KernelConfig& config) {
   const AttentionConfig& c = config.attention;
   const auto number = [](int value) { return std::to_string(value); };
   return {
-      {"is_bfloat16", flag(c.is_bfloat16)},
+      {"q_type", element_type_name(c.q_type)},
+      {"kv_type", element_type_name(c.kv_type)},
+      {"out_type", element_type_name(c.out_type)},
       {"causality", causality_name(c.causality)},
       {"kv_table", kv_table_name(c.kv_table)},
       {"head_size", number(c.head_size)},
@@ -95,14 +116,28 @@ TemplateValues values_of(const KernelConfig& config) {
 // What the kernel text may ask with #if.
 TextSwitches switches_of(const AttentionConfig& c) {
   using pagejit_shared::Causality;
+  using pagejit_shared::ElementType;
   using pagejit_shared::KvTable;
   return {
+      {"PAGEJIT_BF16", pagejit_shared::computes_in_bf16(c)},
+      {"PAGEJIT_CONVERT_Q", pagejit_shared::converts_q(c)},
+      {"PAGEJIT_Q_F16", c.q_type == ElementType::kFloat16},
+      {"PAGEJIT_Q_BF16", c.q_type == ElementType::kBFloat16},
+      {"PAGEJIT_Q_F32", c.q_type == ElementType::kFloat32},
+      {"PAGEJIT_Q_FP8", c.q_type == ElementType::kFloat8E4m3},
+      {"PAGEJIT_SCALE_Q_ROWS", pagejit_shared::scales_q_rows(c)},
+      {"PAGEJIT_KV_FP8", pagejit_shared::kv_bytes(c) == 1},
+      {"PAGEJIT_KV_E5M2", c.kv_type == ElementType::kFloat8E5m2},
+      {"PAGEJIT_FP8_CONVERT", c.has_fp8_convert},
+      {"PAGEJIT_OUT_F32", c.out_type == ElementType::kFloat32},
+      {"PAGEJIT_OUT_BF16", c.out_type == ElementType::kBFloat16},
       {"PAGEJIT_RAGGED", c.is_ragged},
       {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},
       {"PAGEJIT_CAUSAL", c.causality == Causality::kCausal},
       {"PAGEJIT_CAUSAL_FLAGS", c.causality == Causality::kPerSequence},
       {"PAGEJIT_KV_CSR", c.kv_table == KvTable::kCsr},
       {"PAGEJIT_KV_CONTIGUOUS", c.kv_table == KvTable::kContiguous},
+      {"PAGEJIT_KV_VLLM", c.kv_layout == pagejit_shared::KvLayout::kVllm},
       {"PAGEJIT_WINDOW", c.has_window},
       {"PAGEJIT_CHUNKS", c.has_chunks},
       {"PAGEJIT_CUSTOM_MASK", c.has_custom_mask},

@@ -50,22 +50,27 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double row_tiles = c.row_warps * c.row_tiles;
   TokenCost cost;
   const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
-  cost.memory = 4.0 * c.head_size / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
+  const double token_bytes = 2.0 * c.head_size * pagejit_shared::kv_bytes(c);  // K and V
+  cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
   cost.tensor = 2 * depth_tiles * row_tiles * 2 / 16;
   const double query_reads = c.q_in_registers ? 0 : depth_tiles * row_tiles * 2 / token_tiles;
-  cost.shared = (2 * depth_tiles * 4 * c.row_warps + query_reads) / 16 + 4.0 * c.head_size / 128;
+  cost.shared = (token_bytes / c.head_size * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
+                token_bytes / 128;
   // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
   // the head, and the other instructions of the tile, which one warp issues one by one.
   const double chain =
       400 + depth_tiles * 18 + token_tiles * depth_tiles * (2 + 2 * c.row_tiles * 2);
+  // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have.
+  const double conversions = pagejit_shared::kv_bytes(c) == 1 ? 12 * token_tiles * depth_tiles : 0;
   // Half of the warps may be waiting for copies.
-  cost.latency = 2 * chain / (c.min_ctas_per_sm * c.token_groups * c.group_tokens);
+  cost.latency = 2 * (chain + conversions) / (c.min_ctas_per_sm * c.token_groups * c.group_tokens);
   return cost;
 }
 
 // Bytes of K and V under way per SM while one stage of each group is being worked on.
 int bytes_in_flight(const AttentionConfig& c) {
-  return c.min_ctas_per_sm * (c.num_stages - 1) * c.token_groups * c.group_tokens * 4 * c.head_size;
+  return c.min_ctas_per_sm * (c.num_stages - 1) * c.token_groups * c.group_tokens * 2 *
+         c.head_size * pagejit_shared::kv_bytes(c);
 }
 
 // Little's law at 1 us of loaded latency, twice, so that one half may be late.
@@ -115,12 +120,19 @@ std::string why_not(const AttentionConfig& c, const Arch& arch) {
   return {};
 }
 
-AttentionConfig base_config(const KernelSpec& spec) {
+// cvt.rn.f16x2.e4m3x2 (PTX ISA).
+constexpr int kFp8ConvertSm = 89;
+
+AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   AttentionConfig c = {};
-  c.is_bfloat16 = spec.q_dtype == DataType::kBFloat16;
+  c.q_type = static_cast<pagejit_shared::ElementType>(spec.q_dtype);
+  c.kv_type = static_cast<pagejit_shared::ElementType>(spec.kv_dtype);
+  c.out_type = static_cast<pagejit_shared::ElementType>(spec.out_dtype);
+  c.has_fp8_convert = arch.sm >= kFp8ConvertSm;
   c.is_ragged = spec.queries != QueryLengths::kOne;
   c.causality = static_cast<pagejit_shared::Causality>(spec.causality);
   c.kv_table = static_cast<pagejit_shared::KvTable>(spec.kv_table);
+  c.kv_layout = static_cast<pagejit_shared::KvLayout>(spec.kv_layout);
   c.has_window = spec.window;
   c.has_chunks = spec.chunked;
   c.has_custom_mask = spec.custom_mask;
@@ -183,6 +195,8 @@ std::vector<int> row_choices(const KernelSpec& spec) {
     case QueryLengths::kMany:
       break;
   }
+  // Accumulators of larger heads leave no room for many rows.
+  if (spec.head_size > 256) return {16, 32, 64};
   return {64, kMostRaggedRows};
 }
 
@@ -202,7 +216,7 @@ void for_each_candidate(const KernelSpec& spec, const Arch& arch, int rows, Visi
       for (const int group_tokens : {16, 32}) {
         for (int ctas = 1; ctas <= 4; ++ctas) {
           for (const bool q_in_registers : {true, false}) {
-            AttentionConfig c = base_config(spec);
+            AttentionConfig c = base_config(spec, arch);
             c.row_tiles = row_tiles;
             c.row_warps = row_warps;
             c.token_groups = token_groups;
@@ -262,8 +276,9 @@ bool better(const Scored& a, const Scored& b) {
 std::string describe(const AttentionConfig& c) {
   char text[200];
   std::snprintf(text, sizeof text,
-                "%d x %d warps, %d tokens, %d row tiles, %d stages, q in %s, %d CTAs/SM",
-                c.token_groups, c.row_warps, c.token_groups * c.group_tokens, c.row_tiles,
+                "%d x %d warps, %d tokens%s, %d row tiles, %d stages, q in %s, %d CTAs/SM",
+                c.token_groups, c.row_warps, c.token_groups * c.group_tokens,
+                pagejit_shared::kv_copy_bytes(c) == 16 ? "" : " by 8-byte copies", c.row_tiles,
                 c.num_stages, c.q_in_registers ? "registers" : "shared memory", c.min_ctas_per_sm);
   return text;
 }

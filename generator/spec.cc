@@ -20,12 +20,33 @@ Status check_range(const char* field, int value, int low, int high) {
                  std::to_string(low) + ", " + std::to_string(high) + "]");
 }
 
-Status check_same_type(const char* field, DataType value, DataType q) {
-  if (value == q) return Status::ok();
-  return Status(StatusCode::kUnsupported, std::string(field) + " " +
-                                              std::string(data_type_name(value)) +
-                                              ": must equal q_dtype (" +
-                                              std::string(data_type_name(q)) + ") in this version");
+bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
+
+Status bad_type(const char* field, DataType value, const char* legal) {
+  return Status(
+      StatusCode::kUnsupported,
+      std::string(field) + " " + std::string(data_type_name(value)) + ": must be " + legal);
+}
+
+Status check_types(const KernelSpec& spec) {
+  for (const DataType type : {spec.q_dtype, spec.kv_dtype, spec.out_dtype}) {
+    if (static_cast<int>(type) > static_cast<int>(DataType::kFloat8E5m2)) {
+      return invalid("data type " + std::to_string(static_cast<int>(type)) +
+                     ": legal are f16 (0), bf16 (1), f32 (2), fp8_e4m3 (3) and fp8_e5m2 (4)");
+    }
+  }
+  if (spec.kv_dtype == DataType::kFloat32) {
+    return bad_type("kv_dtype", spec.kv_dtype, "f16, bf16, fp8_e4m3 or fp8_e5m2");
+  }
+  if (is_8_bit(spec.out_dtype)) return bad_type("out_dtype", spec.out_dtype, "f16, bf16 or f32");
+  if (is_8_bit(spec.kv_dtype)) {
+    if (spec.q_dtype != DataType::kFloat8E5m2) return Status::ok();
+    return bad_type("q_dtype", spec.q_dtype, "f16, bf16, f32 or fp8_e4m3");
+  }
+  if (spec.q_dtype == spec.kv_dtype || spec.q_dtype == DataType::kFloat32) return Status::ok();
+  return bad_type("q_dtype", spec.q_dtype,
+                  spec.kv_dtype == DataType::kFloat16 ? "f16 or f32 where kv_dtype is f16"
+                                                      : "bf16 or f32 where kv_dtype is bf16");
 }
 
 Status check_queries(const KernelSpec& spec) {
@@ -52,6 +73,22 @@ Status check_queries(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kContiguous && spec.block_size != 1) {
     return invalid("block_size " + std::to_string(spec.block_size) +
                    ": must be 1 where kv_table is contiguous (2), which has no blocks");
+  }
+  const int layout = static_cast<int>(spec.kv_layout);
+  if (layout < 0 || layout > static_cast<int>(KvLayout::kVllm)) {
+    return invalid("kv_layout " + std::to_string(layout) + ": legal are rows (0) and vLLM's (1)");
+  }
+  if (spec.kv_layout == KvLayout::kVllm) {
+    if (spec.block_size % 8 != 0) {
+      return invalid("block_size " + std::to_string(spec.block_size) +
+                     ": must be a multiple of 8 where kv_layout is vLLM's (1)");
+    }
+    const int x = 16 / data_type_bytes(spec.kv_dtype);
+    if (spec.head_size % x != 0) {
+      return invalid("head_size " + std::to_string(spec.head_size) + ": must be a multiple of " +
+                     std::to_string(x) + " where kv_layout is vLLM's (1) and kv_dtype is " +
+                     std::string(data_type_name(spec.kv_dtype)));
+    }
   }
   if (spec.window && spec.chunked) {
     return invalid("window 1: must be 0 where chunked is 1; a chunk is a window of its own");
@@ -95,30 +132,47 @@ std::string_view data_type_name(DataType type) {
       return "f16";
     case DataType::kBFloat16:
       return "bf16";
+    case DataType::kFloat32:
+      return "f32";
+    case DataType::kFloat8E4m3:
+      return "fp8_e4m3";
+    case DataType::kFloat8E5m2:
+      return "fp8_e5m2";
   }
   return "unknown";
 }
 
 Result<DataType> parse_data_type(std::string_view text) {
-  if (text == "f16" || text == "fp16" || text == "float16" || text == "half")
-    return DataType::kFloat16;
-  if (text == "bf16" || text == "bfloat16") return DataType::kBFloat16;
+  struct Name {
+    std::string_view text;
+    DataType type;
+  };
+  static constexpr Name kNames[] = {
+      {"f16", DataType::kFloat16},           {"fp16", DataType::kFloat16},
+      {"float16", DataType::kFloat16},       {"half", DataType::kFloat16},
+      {"bf16", DataType::kBFloat16},         {"bfloat16", DataType::kBFloat16},
+      {"f32", DataType::kFloat32},           {"fp32", DataType::kFloat32},
+      {"float32", DataType::kFloat32},       {"float", DataType::kFloat32},
+      {"fp8_e4m3", DataType::kFloat8E4m3},   {"fp8", DataType::kFloat8E4m3},
+      {"e4m3", DataType::kFloat8E4m3},       {"float8_e4m3fn", DataType::kFloat8E4m3},
+      {"fp8_e5m2", DataType::kFloat8E5m2},   {"e5m2", DataType::kFloat8E5m2},
+      {"float8_e5m2", DataType::kFloat8E5m2}};
+  for (const Name& name : kNames) {
+    if (text == name.text) return name.type;
+  }
   return invalid("data type \"" + std::string(text) +
-                 "\": legal are f16 (fp16, float16, half) and bf16 (bfloat16)");
+                 "\": legal are f16 (fp16, float16, half), bf16 (bfloat16), f32 (fp32, float32, "
+                 "float), fp8_e4m3 (fp8, e4m3, float8_e4m3fn) and fp8_e5m2 (e5m2, float8_e5m2)");
 }
 
 Status validate(const KernelSpec& spec) {
-  for (const DataType type : {spec.q_dtype, spec.kv_dtype, spec.out_dtype}) {
-    if (type != DataType::kFloat16 && type != DataType::kBFloat16) {
-      return invalid("data type " + std::to_string(static_cast<int>(type)) +
-                     ": legal are f16 (0) and bf16 (1)");
-    }
-  }
-  if (Status s = check_same_type("kv_dtype", spec.kv_dtype, spec.q_dtype); !s) return s;
-  if (Status s = check_same_type("out_dtype", spec.out_dtype, spec.q_dtype); !s) return s;
-  if (spec.head_size < 16 || spec.head_size > 256 || spec.head_size % 8 != 0) {
+  if (Status s = check_types(spec); !s) return s;
+  const bool is_head_size =
+      (spec.head_size >= 8 && spec.head_size <= 256 && spec.head_size % 8 == 0) ||
+      spec.head_size == 512;
+  if (!is_head_size) {
     return invalid("head_size " + std::to_string(spec.head_size) +
-                   ": must be a multiple of 8 in [16, 256]");
+                   ": must be a multiple of 8 in [8, 256], or 512");
   }
   if (Status s = check_range("block_size", spec.block_size, 1, 65536); !s) return s;
   if (Status s = check_range("group_size", spec.group_size, 1, 128); !s) return s;
@@ -141,6 +195,7 @@ std::string canonical_text(const KernelSpec& spec) {
   if (spec.causality == Causality::kPerSequence) text += " causal=sequence";
   if (spec.kv_table == KvTable::kCsr) text += " table=csr";
   if (spec.kv_table == KvTable::kContiguous) text += " table=contiguous";
+  if (spec.kv_layout == KvLayout::kVllm) text += " layout=vllm";
   for (const Switch& option : kSwitches) {
     if (spec.*option.field) text += " " + std::string(option.name) + "=1";
   }
@@ -185,6 +240,13 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
                                       : KvTable::kContiguous;
     return Status::ok();
   }
+  if (name == "layout") {
+    if (value != "rows" && value != "vllm") {
+      return invalid("layout \"" + value + "\": must be rows or vllm");
+    }
+    spec.kv_layout = value == "rows" ? KvLayout::kRows : KvLayout::kVllm;
+    return Status::ok();
+  }
   for (const Switch& option : kSwitches) {
     if (name != option.name) continue;
     if (value != "0" && value != "1") return invalid(name + " \"" + value + "\": must be 0 or 1");
@@ -193,7 +255,7 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   }
   return invalid("spec field \"" + name +
                  "\": legal are q, kv, out, head_size, block_size, group_size, causal, table, "
-                 "window, chunked, custom_mask, soft_cap, alibi, sinks, debug");
+                 "layout, window, chunked, custom_mask, soft_cap, alibi, sinks, debug");
 }
 
 }  // namespace

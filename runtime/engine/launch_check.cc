@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "runtime/engine/loaded_attention.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kMaxGridYZ = 65535;       // CUDA's limit of gridDim.y and gridDim.z
 constexpr uintptr_t kVectorBytes = 16;  // what one cp.async moves
-constexpr int64_t kVectorElements = 8;  // of 16 bits
+constexpr int64_t kRowElements = 8;     // strides of q and out
 constexpr uintptr_t kWorkspaceAlign = 256;
 
 [[gnu::cold, gnu::noinline]] Status invalid(std::string message) {
@@ -44,17 +45,39 @@ bool bad(const void* pointer, uintptr_t alignment) {
   return bad_pointer("lse", args.lse, alignof(float));
 }
 
-[[gnu::cold, gnu::noinline]] Status explain_strides(const AttentionArgs& args) {
-  const std::pair<const char*, int64_t> strides[] = {
-      {"q_stride_token", args.q_stride_token},     {"q_stride_head", args.q_stride_head},
-      {"k_strides.block", args.k_strides.block},   {"k_strides.token", args.k_strides.token},
-      {"k_strides.head", args.k_strides.head},     {"v_strides.block", args.v_strides.block},
-      {"v_strides.token", args.v_strides.token},   {"v_strides.head", args.v_strides.head},
-      {"out_stride_token", args.out_stride_token}, {"out_stride_head", args.out_stride_head}};
-  for (auto [name, stride] : strides) {
-    if (stride % kVectorElements != 0) {
-      return invalid(
-          fmt::format("{} {}: must be a multiple of {} elements", name, stride, kVectorElements));
+// What one cp.async moves.
+int64_t kv_copy_elements(const pagejit_shared::AttentionConfig& config) {
+  return pagejit_shared::kv_copy_bytes(config) / pagejit_shared::kv_bytes(config);
+}
+
+// Else the distance of tokens is part of the layout.
+bool uses_token_strides(const pagejit_shared::AttentionConfig& config) {
+  return config.kv_layout == pagejit_shared::KvLayout::kRows;
+}
+
+[[gnu::cold, gnu::noinline]] Status explain_strides(const pagejit_shared::AttentionConfig& config,
+                                                    const AttentionArgs& args) {
+  struct Stride {
+    const char* name;
+    int64_t value;
+    int64_t unit;
+  };
+  const int64_t kv_unit = kv_copy_elements(config);
+  const Stride strides[] = {{"q_stride_token", args.q_stride_token, kRowElements},
+                            {"q_stride_head", args.q_stride_head, kRowElements},
+                            {"k_strides.block", args.k_strides.block, kv_unit},
+                            {"k_strides.token", args.k_strides.token, kv_unit},
+                            {"k_strides.head", args.k_strides.head, kv_unit},
+                            {"v_strides.block", args.v_strides.block, kv_unit},
+                            {"v_strides.token", args.v_strides.token, kv_unit},
+                            {"v_strides.head", args.v_strides.head, kv_unit},
+                            {"out_stride_token", args.out_stride_token, kRowElements},
+                            {"out_stride_head", args.out_stride_head, kRowElements}};
+  for (const Stride& stride : strides) {
+    if (!uses_token_strides(config) && std::string_view(stride.name).ends_with("s.token")) continue;
+    if (stride.value % stride.unit != 0) {
+      return invalid(fmt::format("{} {}: must be a multiple of {} elements", stride.name,
+                                 stride.value, stride.unit));
     }
   }
   return Status(StatusCode::kInternal, "a stride was refused without a reason");
@@ -109,8 +132,23 @@ Status check_queries(const pagejit_shared::AttentionConfig& config, const Attent
   return {};
 }
 
+// Scales of elements of 8 bits.
+Status check_scales(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
+  if (pagejit_shared::element_bytes(config.q_type) == 1) {
+    if (Status status = check_floats("q_scale", args.q_scale); !status) return status;
+  }
+  if (Status status = check_floats("k_scale", args.k_scale); !status) return status;
+  if (Status status = check_floats("v_scale", args.v_scale); !status) return status;
+  if (args.kv_scale_stride >= 0) return {};
+  return invalid(fmt::format("kv_scale_stride {}: must be 0 (one scale for all KV heads) or more",
+                             args.kv_scale_stride));
+}
+
 // What only some specs use.
 Status check_options(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
+  if (pagejit_shared::kv_bytes(config) == 1) {
+    if (Status status = check_scales(config, args); !status) return status;
+  }
   if (config.is_ragged) {
     if (Status status = check_queries(config, args); !status) return status;
   }
@@ -147,11 +185,15 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
       misaligned(args.lse, alignof(float))) {
     return explain_pointers(args);
   }
-  const int64_t strides = args.q_stride_token | args.q_stride_head | args.k_strides.block |
-                          args.k_strides.token | args.k_strides.head | args.v_strides.block |
-                          args.v_strides.token | args.v_strides.head | args.out_stride_token |
-                          args.out_stride_head;
-  if ((strides & (kVectorElements - 1)) != 0) return explain_strides(args);
+  const int64_t row_strides =
+      args.q_stride_token | args.q_stride_head | args.out_stride_token | args.out_stride_head;
+  int64_t kv_strides =
+      args.k_strides.block | args.k_strides.head | args.v_strides.block | args.v_strides.head;
+  if (uses_token_strides(config)) kv_strides |= args.k_strides.token | args.v_strides.token;
+  if ((row_strides & (kRowElements - 1)) != 0 ||
+      (kv_strides & (kv_copy_elements(config) - 1)) != 0) {
+    return explain_strides(config, args);
+  }
   if (Status status = check_table(config, args); !status) return status;
   if (!std::isfinite(args.scale)) {
     return invalid(fmt::format("scale {}: must be finite", args.scale));

@@ -36,7 +36,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   Query<C> query;
   query.load(QuerySource(params, work, C.group_size), shared, row_warp);
   const ScoreChange<C> change(params, work, row_warp);
-  const float scale_log2 = score_scale_log2<C>(params);
+  const float scale_log2 = score_scale_log2(params, work);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.

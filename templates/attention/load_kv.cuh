@@ -24,8 +24,8 @@ class KvStream {
         token_group_(token_group),
         row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
-    k_ = static_cast<const uint16_t*>(params.k_cache) + kv_head_idx * params.k_stride_head;
-    v_ = static_cast<const uint16_t*>(params.v_cache) + kv_head_idx * params.v_stride_head;
+    k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
+    v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
 #if PAGEJIT_KV_CSR
     block_ids_ = params.kv_indices + dev::load_global_nc(params.kv_indptr + work.seq_idx);
 #elif PAGEJIT_KV_CONTIGUOUS
@@ -60,12 +60,20 @@ class KvStream {
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
     if constexpr (C.head_size != C.head_size_padded) {
-      constexpr int kRows = kStages * 2 * C.group_tokens;
-      uint16_t* rows =
-          reinterpret_cast<uint16_t*>(&ring_);  // K and V rows of all stages follow each other
-      for (int row = row_warp_ * 32 + dev::lane_idx(); row < kRows; row += C.row_warps * 32) {
-        // 8 elements: head_size is a multiple of 8, the padded one of 16.
-        *reinterpret_cast<Chunk*>(rows + row * Traits::kPitch + C.head_size) = Chunk{};
+      // 8 elements: head_size is a multiple of 8, the padded one of 16.
+      for (int stage = 0; stage < kStages; ++stage) {
+        for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
+          *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
+#if !PAGEJIT_KV_VLLM
+          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size]) = Pad{};
+#else
+          // V's pad is 8 rows of tokens.
+#pragma unroll
+          for (int row = C.head_size; row < C.head_size_padded; ++row) {
+            ring_[stage].v[row][i] = 0;
+          }
+#endif
+        }
       }
     }
   }
@@ -89,10 +97,14 @@ class KvStream {
       return {0, 0};
     }
 #endif
-    return {block_id * static_cast<int64_t>(params_.k_stride_block) +
-                token_in_block * params_.k_stride_token,
-            block_id * static_cast<int64_t>(params_.v_stride_block) +
-                token_in_block * params_.v_stride_token};
+    const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
+    const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
+#if PAGEJIT_KV_VLLM
+    return {k_block + token_in_block * kX, v_block + token_in_block};
+#else
+    return {k_block + token_in_block * params_.k_stride_token,
+            v_block + token_in_block * params_.v_stride_token};
+#endif
 #endif
   }
 
@@ -103,45 +115,110 @@ class KvStream {
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
     const bool has_tile = tile_idx < num_tiles_;
     const int valid = num_valid(tile_idx);
+#if PAGEJIT_KV_VLLM
+    if (has_tile) copy_k(stage, rows.k, valid);
+    dev::cp_async_commit();
+    if (has_tile) copy_v(stage, rows.v, valid);
+#else
     if (has_tile) copy_rows(stage.k, k_, rows.k, valid);
     dev::cp_async_commit();
     if (has_tile) copy_rows(stage.v, v_, rows.v, valid);
+#endif
     dev::cp_async_commit();
   }
 
  private:
-  struct alignas(16) Chunk {
-    uint32_t word[4];
+  struct alignas(8 * sizeof(KvElement)) Pad {
+    uint32_t word[2 * sizeof(KvElement)];
   };
 
-  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies whole
-  // rows, kRowsPerPass at a time, so that each lane keeps one column.
-  PAGEJIT_DEVICE void copy_rows(uint16_t (&rows)[C.group_tokens][Traits::kPitch],
-                                const uint16_t* cache, int64_t offset_of_lane,
+#if PAGEJIT_KV_VLLM
+  static constexpr int kX = 16 / static_cast<int>(sizeof(KvElement));
+
+  // k [group_tokens][pitch] <- [head_size / x, block_size, x]; lane i holds the offset of token i.
+  // Neighbouring lanes copy neighbouring tokens, which lie 16 bytes apart.
+  PAGEJIT_DEVICE void copy_k(KvStage<C>& stage, int64_t offset_of_lane, int num_valid) const {
+    constexpr int kThreads = C.row_warps * 32;
+    constexpr int kChunks = C.group_tokens * (C.head_size / kX);
+    const int token = dev::lane_idx() % C.group_tokens;
+    const KvElement* from = k_ + dev::shuffle(offset_of_lane, token);
+#pragma unroll
+    for (int first = 0; first < kChunks; first += kThreads) {
+      const int chunk = (first + row_warp_ * 32 + dev::lane_idx()) / C.group_tokens;
+      if (kChunks % kThreads == 0 || chunk < C.head_size / kX) {
+        dev::cp_async_16(&stage.k[token][chunk * kX],
+                         from + chunk * (static_cast<int64_t>(C.block_size) * kX),
+                         token < num_valid);
+      }
+    }
+  }
+
+  // v [head_size][pitch] <- [head_size, block_size]. Tokens behind the last one are written as zeros:
+  // in the cache they may be NaN.
+  PAGEJIT_DEVICE void copy_v(KvStage<C>& stage, int64_t offset_of_lane, int num_valid) const {
+    constexpr int kCopyBytes = pagejit_shared::v_copy_bytes(C);
+    constexpr int kCopyTokens = kCopyBytes / static_cast<int>(sizeof(KvElement));
+    constexpr int kElementCopies = C.group_tokens / kCopyTokens;
+    constexpr int kThreads = C.row_warps * 32;
+    constexpr int kCopies = C.head_size * kElementCopies;
+    const int token = dev::lane_idx() % kElementCopies * kCopyTokens;
+    const KvElement* from = v_ + dev::shuffle(offset_of_lane, token);
+    int valid_bytes = (num_valid - token) * static_cast<int>(sizeof(KvElement));
+    valid_bytes = valid_bytes < 0 ? 0 : valid_bytes > kCopyBytes ? kCopyBytes : valid_bytes;
+#pragma unroll
+    for (int first = 0; first < kCopies; first += kThreads) {
+      const int element = (first + row_warp_ * 32 + dev::lane_idx()) / kElementCopies;
+      if (kCopies % kThreads == 0 || element < C.head_size) {
+        dev::cp_async_part<kCopyBytes>(&stage.v[element][token],
+                                       from + element * static_cast<int64_t>(C.block_size),
+                                       valid_bytes);
+      }
+    }
+  }
+
+#else
+  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
+  // kRowsPerPass rows at a time, so that each lane keeps its columns.
+  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][Traits::kKvPitch],
+                                const KvElement* cache, int64_t offset_of_lane,
                                 int num_valid) const {
     constexpr int kRowsAtOnce = Traits::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
-    const int first_row = row_warp_ * Traits::kRowsPerPass + lane / Traits::kRowChunks;
-    const int column = lane % Traits::kRowChunks * 8;
+    const int first_row = row_warp_ * Traits::kRowsPerPass + lane / Traits::kPartChunks;
+    const int column = lane % Traits::kPartChunks * Traits::kCopyElements;
     const bool has_column =
-        32 % Traits::kRowChunks == 0 || lane < Traits::kRowsPerPass * Traits::kRowChunks;
+        32 % Traits::kPartChunks == 0 || lane < Traits::kRowsPerPass * Traits::kPartChunks;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
       const int64_t offset = dev::shuffle(offset_of_lane, row % 32);
       const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
       if (has_column && has_row) {
-        dev::cp_async_16(&rows[row][column], cache + offset + column, row < num_valid);
+#pragma unroll
+        for (int part = 0; part < Traits::kRowParts; ++part) {
+          const int element = column + part * Traits::kPartChunks * Traits::kCopyElements;
+          copy_chunk(&rows[row][element], cache + offset + element, row < num_valid);
+        }
       }
     }
   }
 
+  PAGEJIT_DEVICE static void copy_chunk(KvElement* shared, const KvElement* global, bool valid) {
+    if constexpr (pagejit_shared::kv_copy_bytes(C) == 16) {
+      dev::cp_async_16(shared, global, valid);
+    } else {
+      dev::cp_async_8(shared, global, valid);
+    }
+  }
+
+#endif
+
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
-  const uint16_t* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
-  const uint16_t* v_;
+  const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
+  const KvElement* v_;
 #if PAGEJIT_KV_CONTIGUOUS
   int first_row_;  // of this sequence
 #else

@@ -5,12 +5,34 @@
 
 using pagejit_shared::PartialStats;
 
+// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of a 16-bit type.
+struct alignas(16) Quad {
+  float v[4];
+};
+struct alignas(8) HalfQuad {
+  uint32_t word[2];
+};
+
+#if PAGEJIT_OUT_F32
+using OutElement = float;
+PAGEJIT_DEVICE Quad round_to_out(const Quad& x) { return x; }
+#else
+using OutElement = uint16_t;  // the 16 bits of an f16 or a bf16
+PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
+#if PAGEJIT_OUT_BF16
+  return {{dev::pack_bf16x2(x.v[0], x.v[1]), dev::pack_bf16x2(x.v[2], x.v[3])}};
+#else
+  return {{dev::pack_f16x2(x.v[0], x.v[1]), dev::pack_f16x2(x.v[2], x.v[3])}};
+#endif
+}
+#endif
+
 // Where the results of one CTA's rows go: those of one sequence and KV head.
 template <AttentionConfig C>
 struct AttentionOutput {
   static constexpr int kPartialRows = pagejit_shared::partial_rows(C);
 
-  uint16_t* out;  // [query tokens of the sequence, group_size, head_size] by strides
+  OutElement* out;  // [query tokens of the sequence, group_size, head_size] by strides
   int64_t out_stride_token;
   int64_t out_stride_head;
   float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
@@ -24,6 +46,9 @@ struct AttentionOutput {
   float* acc;           // [num_splits, kPartialRows, head_size]
   uint32_t* counters;   // [merge units]
   float scale_log2;     // of differences of maxima; positive
+#if PAGEJIT_KV_FP8
+  float v_scale;
+#endif
 
   PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
@@ -32,10 +57,13 @@ struct AttentionOutput {
     row_begin = work.row_begin;
     num_rows = work.num_rows;
     num_heads = num_kv_heads * C.group_size;
-    scale_log2 = score_scale_log2<C>(params);
+    scale_log2 = score_scale_log2(params, work);
+#if PAGEJIT_KV_FP8
+    v_scale = work.v_scale;
+#endif
     out_stride_token = params.out_stride_token;
     out_stride_head = params.out_stride_head;
-    out = static_cast<uint16_t*>(params.out) + query_begin * out_stride_token +
+    out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
 #if PAGEJIT_SINKS
@@ -61,14 +89,6 @@ struct AttentionOutput {
     const int rows_left = num_rows - unit * pagejit_shared::kMergeUnitRows;
     return rows_left < pagejit_shared::kMergeUnitRows ? rows_left : pagejit_shared::kMergeUnitRows;
   }
-};
-
-// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of the output.
-struct alignas(16) Quad {
-  float v[4];
-};
-struct alignas(8) HalfQuad {
-  uint32_t word[2];
 };
 
 // A running (maximum, sum, 4 accumulators).
@@ -122,12 +142,16 @@ PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int 
   add_sink<C>(output, place.head, partial);
 #endif
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
-  const float inverse = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-  const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
-                            pack<C>(partial.acc.v[2] * inverse, partial.acc.v[3] * inverse)}};
-  uint16_t* start =
+  float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
+#if PAGEJIT_KV_FP8
+  factor *= output.v_scale;
+#endif
+  const auto result =
+      round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
+                     partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
+  OutElement* start =
       output.out + place.token * output.out_stride_token + place.head * output.out_stride_head;
-  dev::store_global(reinterpret_cast<HalfQuad*>(start + element), packed);
+  dev::store_global(reinterpret_cast<decltype(round_to_out({}))*>(start + element), result);
   if (element == 0 && output.lse != nullptr) {
     const float lse_log2 =
         partial.row_max * output.scale_log2 + dev::log2_approx(partial.row_sum);
@@ -140,7 +164,7 @@ template <AttentionConfig C>
 PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit,
                                int token_group, int row_warp) {
   using Traits = AttentionTraits<C>;
-  const int element = dev::lane_idx() / 4;
+  const int result_row = dev::lane_idx() / 4;
   const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
   for (int j = 0; j < C.row_tiles; ++j) {
@@ -150,13 +174,14 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = first_row + column + h;
-      if (element == 0) {
+      if (result_row == 0) {
         merge.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
       }
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
-        merge.acc[token_group][row][depth * 16 + element] = softmax.acc[depth][j][h];
-        merge.acc[token_group][row][depth * 16 + element + 8] = softmax.acc[depth][j][h + 2];
+        float* acc = merge.acc[token_group][row];
+        acc[result_element(depth, result_row, false)] = softmax.acc[depth][j][h];
+        acc[result_element(depth, result_row, true)] = softmax.acc[depth][j][h + 2];
       }
     }
   }

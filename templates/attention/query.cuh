@@ -1,35 +1,5 @@
-// The rows of q that a CTA serves, as b operands of the first product.
+// The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 #pragma once
-
-// What is read of q: the rows of one sequence and KV head.
-struct QuerySource {
-  const uint16_t* q;  // [query tokens of the sequence, group_size, head_size] by strides
-  int64_t stride_token;
-  int64_t stride_head;
-  uint32_t sign_bits;  // 0, or the sign bits of a pair of elements to flip both
-  int row_begin;       // the CTA's rows are [row_begin, row_begin + num_rows)
-  int num_rows;
-
-  PAGEJIT_DEVICE QuerySource(const AttentionParams& params, const AttentionWork& work,
-                             int group_size)
-      : stride_token(params.q_stride_token),
-        stride_head(params.q_stride_head),
-        // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
-        sign_bits(params.scale < 0.0f ? 0x80008000u : 0u),
-        row_begin(work.row_begin),
-        num_rows(work.num_rows) {
-    const int64_t first_head = work.kv_head_idx * static_cast<int64_t>(group_size);
-    q = static_cast<const uint16_t*>(params.q) + work.query_begin * stride_token +
-        first_head * stride_head;
-  }
-
-  // `row` counts from the CTA's first.
-  template <AttentionConfig C>
-  PAGEJIT_DEVICE const uint16_t* row_start(int row) const {
-    const RowPlace place = place_of_row<C>(row_begin + row);
-    return q + place.token * stride_token + place.head * stride_head;
-  }
-};
 
 // Fragments in registers: this warp's rows.
 template <AttentionConfig C, bool kInRegisters = C.q_in_registers>
@@ -39,6 +9,7 @@ class Query {
 
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>&, int row_warp) {
     const int column = dev::lane_idx() % 4 * 2;
+    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
 #pragma unroll
     for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
       // Rows and elements that do not exist are zero and add nothing. A tile of 8 elements is
@@ -55,7 +26,7 @@ class Query {
           uint32_t& pair = fragments_[row_tile][depth][half];
           pair = 0;
           if (exists && element < C.head_size) {
-            pair = source.sign_bits ^
+            pair = sign_bits ^
                    dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
           }
         }
@@ -80,6 +51,7 @@ class Query<C, false> {
 
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>& shared, int row_warp) {
     constexpr int kChunks = C.head_size_padded / 8;
+    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
     for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
       const int row = i / kChunks;
       const int element = i % kChunks * 8;
@@ -88,7 +60,7 @@ class Query<C, false> {
         chunk = dev::load_global_nc(
             reinterpret_cast<const Chunk*>(source.row_start<C>(row) + element));
 #pragma unroll
-        for (int w = 0; w < 4; ++w) chunk.word[w] ^= source.sign_bits;
+        for (int w = 0; w < 4; ++w) chunk.word[w] ^= sign_bits;
       }
       *reinterpret_cast<Chunk*>(&shared.q[row][element]) = chunk;
     }
@@ -99,7 +71,7 @@ class Query<C, false> {
   }
 
   PAGEJIT_DEVICE void fragment(uint32_t (&b)[2], int row_tile, int depth) const {
-    dev::ldmatrix_x2(b, rows_ + row_tile * 8 * Traits::kPitch + depth * 16);
+    dev::ldmatrix_x2(b, rows_ + row_tile * 8 * Traits::kQueryPitch + depth * 16);
   }
 
  private:

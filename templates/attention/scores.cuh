@@ -1,32 +1,9 @@
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
-// biased and masked as far as the configuration asks for it.
-//
-// Fragment places used here and in softmax.cuh, for lane = 4 * r + c: an f32 result tile [16
-// tokens or elements][8 rows] has the first index r and r + 8, the second 2c and 2c + 1: {(r,2c),
-// (r,2c+1), (r+8,2c), (r+8,2c+1)}; a 16-bit b operand [16][8 rows] has row r, first index {2c,
-// 2c+1} and {2c+8, 2c+9}.
+// biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
 #pragma once
 
 constexpr float kLn2 = 0.693147180559945309f;
 constexpr float kMinusInfinity = __builtin_bit_cast(float, 0xff800000u);
-
-template <AttentionConfig C>
-PAGEJIT_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (C.is_bfloat16) {
-    dev::mma_m16n8k16_bf16(d, a, b0, b1);
-  } else {
-    dev::mma_m16n8k16_f16(d, a, b0, b1);
-  }
-}
-
-template <AttentionConfig C>
-PAGEJIT_DEVICE uint32_t pack(float low, float high) {
-  if constexpr (C.is_bfloat16) {
-    return dev::pack_bf16x2(low, high);
-  } else {
-    return dev::pack_f16x2(low, high);
-  }
-}
 
 // Scores of a stage: [tokens][rows] as result tiles.
 template <AttentionConfig C>
@@ -44,10 +21,6 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
-  // K is the a operand as it lies: rows are tokens. Matrices: (tokens 0-7, 8-15) x (elements 0-7,
-  // 8-15).
-  const int row = dev::lane_idx() % 16;
-  const int column = dev::lane_idx() / 16 * 8;
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
     uint32_t b[C.row_tiles][2];
@@ -56,11 +29,21 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
       uint32_t a[4];
-      dev::ldmatrix_x4(a, &stage.k[i * 16 + row][depth * 16 + column]);
+      load_k(a, stage, i, depth);
 #pragma unroll
-      for (int j = 0; j < C.row_tiles; ++j) mma<C>(scores[i][j], a, b[j][0], b[j][1]);
+      for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
     }
   }
+#if PAGEJIT_SCALE_Q_ROWS
+#pragma unroll
+  for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) scores[i][j][e] *= query.row_scale(j, e % 2);
+    }
+  }
+#endif
 }
 
 #if PAGEJIT_SOFT_CAP
@@ -127,6 +110,10 @@ class ScoreChange {
   }
 
  private:
+  // The token of result rows r and r + 8 of tile i, for lanes 4r to 4r + 3.
+  PAGEJIT_DEVICE static int lane_token(int first_token, int i, int half) {
+    return first_token + i * 16 + score_token(dev::lane_idx() / 4, half);
+  }
   // The row of result column 2c + h of tile j, in the sequence.
   PAGEJIT_DEVICE int lane_row(int j, int h) const {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
@@ -134,7 +121,7 @@ class ScoreChange {
 
 #if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
   PAGEJIT_DEVICE void change(Scores<C>& scores, [[maybe_unused]] int first_token) const {
-    const float scale = positive_scale(params_);
+    const float scale = positive_scale(params_, work_);
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
@@ -146,7 +133,7 @@ class ScoreChange {
           score = params_.soft_cap * tanh_by_exp2(score * dev::rcp_approx(params_.soft_cap));
 #endif
 #if PAGEJIT_ALIBI
-          const int token = first_token + dev::lane_idx() / 4 + i * 16 + e / 2 * 8;
+          const int token = lane_token(first_token, i, e / 2);
           const int distance = token - position_of_row<C>(work_, lane_row(j, e % 2));
           score += slopes_[j][e % 2] * static_cast<float>(distance);
 #endif
@@ -173,7 +160,6 @@ class ScoreChange {
 
   // The score of what a row does not see becomes -inf, its probability 0.
   PAGEJIT_DEVICE void mask(Scores<C>& scores, int first_token) const {
-    const int lane_token = first_token + dev::lane_idx() / 4;
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
@@ -185,7 +171,7 @@ class ScoreChange {
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const int token = lane_token + i * 16 + half * 8;
+            const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
 #if !PAGEJIT_SEES_ALL
             is_seen &= token < range.end && (!QuerySight<C>::kHasBegin || token >= range.begin);
@@ -200,7 +186,6 @@ class ScoreChange {
 #if PAGEJIT_CUSTOM_MASK
   // The bits of rows and tokens that do not exist are not read.
   PAGEJIT_DEVICE void mask_by_bits(Scores<C>& scores, int first_token) const {
-    const int lane_token = first_token + dev::lane_idx() / 4;
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
@@ -212,7 +197,7 @@ class ScoreChange {
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const int token = lane_token + i * 16 + half * 8;
+            const int token = lane_token(first_token, i, half);
             const int64_t bit = first_bit + token;
             bool is_seen = false;
             if (row_exists && token < work_.token_end) {

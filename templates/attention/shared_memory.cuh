@@ -5,6 +5,12 @@
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 
+#if PAGEJIT_KV_FP8
+using KvElement = uint8_t;  // a code of e4m3 or e5m2
+#else
+using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
+#endif
+
 template <AttentionConfig C>
 struct AttentionTraits {
   static constexpr int kWarps = C.token_groups * C.row_warps;
@@ -18,18 +24,35 @@ struct AttentionTraits {
   static constexpr int kWarpRows = C.row_tiles * 8;
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
-  static constexpr int kPitch = pagejit_shared::shared_row_pitch(C.head_size_padded);
+  // Elements from one row to the next in shared memory, of K and V and of q.
+  static constexpr int kKvPitch =
+      pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
+#if PAGEJIT_KV_VLLM
+  // Of V, from the tokens of one element to those of the next.
+  static constexpr int kTokenPitch =
+      pagejit_shared::shared_row_pitch(C.group_tokens, sizeof(KvElement));
+#endif
+  static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_padded);
-  // 16-byte chunks of a row in global memory, and the rows that one warp copies at a time.
-  static constexpr int kRowChunks = C.head_size / 8;
-  static constexpr int kRowsPerPass = 32 / kRowChunks;
+  // Elements that a lane copies at once, and how many such chunks a row has in global memory. A warp
+  // copies whole rows at a time, or a part of one row that is as long as the others.
+  static constexpr int kCopyElements =
+      pagejit_shared::kv_copy_bytes(C) / static_cast<int>(sizeof(KvElement));
+  static constexpr int kRowChunks = C.head_size / kCopyElements;
+  static constexpr int kRowParts = (kRowChunks + 31) / 32;
+  static constexpr int kPartChunks = kRowChunks / kRowParts;
+  static_assert(kPartChunks * kRowParts == kRowChunks);
+  static constexpr int kRowsPerPass = 32 / kPartChunks;
 };
 
-// 16-byte rows: an element is the 16 bits of an f16 or a bf16.
 template <AttentionConfig C>
 struct alignas(16) KvStage {
-  uint16_t k[C.group_tokens][AttentionTraits<C>::kPitch];
-  uint16_t v[C.group_tokens][AttentionTraits<C>::kPitch];
+  KvElement k[C.group_tokens][AttentionTraits<C>::kKvPitch];
+#if PAGEJIT_KV_VLLM
+  KvElement v[C.head_size_padded][AttentionTraits<C>::kTokenPitch];
+#else
+  KvElement v[C.group_tokens][AttentionTraits<C>::kKvPitch];
+#endif
 };
 
 template <AttentionConfig C>
@@ -52,5 +75,8 @@ struct AttentionShared {
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
-  alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kPitch];
+  alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
+#if PAGEJIT_SCALE_Q_ROWS
+  alignas(16) float q_row_scale[AttentionTraits<C>::kTileRows];
+#endif
 };

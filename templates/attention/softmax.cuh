@@ -1,5 +1,5 @@
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
-// in scores.cuh.
+// in operands.cuh.
 #pragma once
 
 // Running softmax and accumulators of one warp: its rows over the tokens it has seen.
@@ -74,26 +74,22 @@ struct OnlineSoftmax {
           row_sum[j][e % 2] += scores[i][j][e];
         }
         // A result tile has tokens in rows, a b operand has them in columns.
-        p[i][j][0] = dev::movmatrix_trans(pack<C>(scores[i][j][0], scores[i][j][1]));
-        p[i][j][1] = dev::movmatrix_trans(pack<C>(scores[i][j][2], scores[i][j][3]));
+        p[i][j][0] = dev::movmatrix_trans(pack(scores[i][j][0], scores[i][j][1]));
+        p[i][j][1] = dev::movmatrix_trans(pack(scores[i][j][2], scores[i][j][3]));
       }
     }
   }
 
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
-    // V^T is the a operand: rows are head elements. Matrices as stored: (tokens 0-7, 8-15) x
-    // (elements 0-7, 8-15).
-    const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
-    const int column = dev::lane_idx() / 8 % 2 * 8;
 #pragma unroll
     for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
         uint32_t a[4];
-        dev::ldmatrix_x4_trans(a, &stage.v[i * 16 + row][depth * 16 + column]);
+        load_v(a, stage, i, depth);
 #pragma unroll
-        for (int j = 0; j < C.row_tiles; ++j) mma<C>(acc[depth][j], a, p[i][j][0], p[i][j][1]);
+        for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
       }
     }
   }

@@ -19,24 +19,6 @@ PAGEJIT_DEVICE void report_debug(const AttentionParams& params, pagejit_shared::
 }
 
 #endif
-// The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
-// no part, -inf, must stay -inf: the least normal number makes all others equal as well.
-PAGEJIT_DEVICE float positive_scale(const AttentionParams& params) {
-  constexpr float kLeast = 0x1p-126f;
-  const float scale = params.scale < 0.0f ? -params.scale : params.scale;
-  return scale < kLeast ? kLeast : scale;
-}
-
-// What scores are multiplied with where they become powers of 2.
-template <AttentionConfig C>
-PAGEJIT_DEVICE float score_scale_log2(const AttentionParams& params) {
-#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
-  return kLog2E;  // scores are scaled before they are changed
-#else
-  return positive_scale(params) * kLog2E;
-#endif
-}
-
 struct AttentionWork {
   int seq_idx;
   int kv_head_idx;
@@ -49,9 +31,35 @@ struct AttentionWork {
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
+#if PAGEJIT_KV_FP8
+  float qk_scale;  // of a product of a code of q and one of K
+  float v_scale;
+#endif
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
 };
+
+// The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
+// no part, -inf, must stay -inf: the least normal number makes all others equal as well.
+PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
+                                    [[maybe_unused]] const AttentionWork& work) {
+  constexpr float kLeast = 0x1p-126f;
+  float scale = params.scale < 0.0f ? -params.scale : params.scale;
+#if PAGEJIT_KV_FP8
+  scale *= work.qk_scale;
+#endif
+  return scale < kLeast ? kLeast : scale;
+}
+
+// What scores are multiplied with where they become powers of 2.
+PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
+                                      [[maybe_unused]] const AttentionWork& work) {
+#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
+  return kLog2E;  // scores are scaled before they are changed
+#else
+  return positive_scale(params, work) * kLog2E;
+#endif
+}
 
 // A row's query token, counted from the sequence's first, and its query head, from the group's
 // first.
@@ -270,6 +278,14 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
+#if PAGEJIT_KV_FP8
+  const int64_t scale_offset = work.kv_head_idx * static_cast<int64_t>(params.kv_scale_stride);
+  work.qk_scale = dev::load_global_nc(params.k_scale + scale_offset);
+  work.v_scale = dev::load_global_nc(params.v_scale + scale_offset);
+#endif
+#if PAGEJIT_Q_FP8
+  work.qk_scale *= dev::load_global_nc(params.q_scale);
+#endif
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
@@ -278,6 +294,10 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   const QuerySight<C> sight(params, work);
   work.token_begin = sight.of_row(work.row_begin).begin;
   work.token_end = sight.of_row(work.row_begin + work.num_rows - 1).end;
+#if PAGEJIT_KV_VLLM
+  // Whole copies of V's tokens: what is not seen of the first one is masked.
+  work.token_begin &= ~15;
+#endif
   if (work.token_begin > work.token_end) work.token_begin = work.token_end;
 #endif
   if (params.num_splits > 1 && may_split<C>(work)) {

@@ -32,16 +32,35 @@ enum class KvTable : int {
   kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
 };
 
+// Where the elements of a KV block lie.
+enum class KvLayout : int {
+  kRows,  // those of a token and head follow each other
+  kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
+          // [head_size, block_size]
+};
+
+// The format of an element in global memory.
+enum class ElementType : int { kFloat16, kBFloat16, kFloat32, kFloat8E4m3, kFloat8E5m2 };
+
+PAGEJIT_HOST_DEVICE constexpr int element_bytes(ElementType type) {
+  if (type == ElementType::kFloat32) return 4;
+  return type == ElementType::kFloat8E4m3 || type == ElementType::kFloat8E5m2 ? 1 : 2;
+}
+
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
 //
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
 // form `token_groups` groups of `row_warps` warps; a group owns a slice of each tile's tokens and a
 // ring of `num_stages` stages in shared memory, its warps split the rows.
 struct AttentionConfig {
-  bool is_bfloat16;      // else float16: q, K, V and out
+  ElementType q_type;
+  ElementType kv_type;
+  ElementType out_type;  // f16, bf16 or f32
+  bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
+  KvLayout kv_layout;
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
@@ -49,7 +68,7 @@ struct AttentionConfig {
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
   int head_size;         // elements, multiple of 8
-  int head_size_padded;  // head_size rounded up to 16, the depth of one mma step; the pad is zero
+  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
                          // in shared memory
   int block_size;        // tokens per KV block
   int group_size;        // query heads per KV head
@@ -70,11 +89,36 @@ PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
   return c.causality == Causality::kNone && !c.has_window && !c.has_chunks;
 }
 
-// Elements from one row of K, V or q in shared memory to the next: an odd number of 16-byte chunks,
-// so that the eight rows of an ldmatrix matrix fall on eight different bank groups whatever the
-// head size.
-PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int head_size_padded) {
-  return ((head_size_padded / 8) | 1) * 8;
+// The products are computed in bf16, else in f16: K, V, q and the probabilities.
+PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
+  return c.kv_type == ElementType::kBFloat16;
+}
+PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
+  return element_bytes(c.kv_type);
+}
+// q is converted where it is loaded; else its bits are the operands.
+PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
+  return c.q_type != c.kv_type || kv_bytes(c) == 1;
+}
+// Each row of q is brought into the range of f16 by a power of two.
+PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
+  return !computes_in_bf16(c) &&
+         (c.q_type == ElementType::kBFloat16 || c.q_type == ElementType::kFloat32);
+}
+// Bytes that one cp.async moves: 16, or 8 where rows of 8-bit elements are no multiple of 16.
+PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
+  return c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+}
+// The same for V where its tokens follow each other: tokens of one block.
+PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
+  if (c.kv_layout == KvLayout::kRows) return kv_copy_bytes(c);
+  return c.block_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+}
+
+// Elements from one row to the next in shared memory: an odd number of 16-byte chunks, so that the
+// eight rows of an ldmatrix matrix fall on eight different bank groups whatever the head size.
+PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int num_elements, int bytes_each) {
+  return ((num_elements * bytes_each / 16) | 1) * 16 / bytes_each;
 }
 // Floats from one row to the next where accumulators are merged: 4 more than a multiple of 16, so
 // that the 8 x 4 (dimension, row) pairs that a warp stores at once fall on 32 different banks.
@@ -97,20 +141,30 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 
 // Dynamic shared memory: the larger of the K/V ring and the merge buffers that take its place, then
 // q where it is not in registers. The device asserts that its struct has this size.
+PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
+  const int k = c.group_tokens * shared_row_pitch(c.head_size_padded, kv_bytes(c));
+  const int v = c.kv_layout == KvLayout::kRows
+                    ? k
+                    : c.head_size_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
+  return (k + v) * kv_bytes(c);
+}
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
-  return c.token_groups * c.num_stages * 2 * c.group_tokens * shared_row_pitch(c.head_size_padded) *
-         2;
+  return c.token_groups * c.num_stages * kv_stage_bytes(c);
 }
 PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
   const int accumulators = c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_padded) * 4;
   const int statistics = c.token_groups * merge_rows(c) * 8;
   return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
 }
+PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
+  if (c.q_in_registers) return 0;
+  const int rows = tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
+  return rows + (scales_q_rows(c) ? (tile_rows(c) * 4 + 15) / 16 * 16 : 0);
+}
 PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   const int ring = kv_ring_bytes(c);
   const int merge = merge_buffer_bytes(c);
-  const int query = c.q_in_registers ? 0 : tile_rows(c) * shared_row_pitch(c.head_size_padded) * 2;
-  return (ring > merge ? ring : merge) + query;
+  return (ring > merge ? ring : merge) + query_buffer_bytes(c);
 }
 
 // Strides count elements.
@@ -132,12 +186,16 @@ struct AttentionParams {
   const int* custom_mask_indptr;      // [num_seqs + 1]: bytes
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
+  const float* q_scale;               // [1] where q has 8 bits
+  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits
+  const float* v_scale;
   void* workspace;
   long long q_stride_token, q_stride_head;
   long long k_stride_block, k_stride_token, k_stride_head;
   long long v_stride_block, v_stride_token, v_stride_head;
   long long out_stride_token, out_stride_head;
   long long block_table_stride;
+  long long kv_scale_stride;  // from one KV head's scale to the next; 0: one for all
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
   int num_seqs;

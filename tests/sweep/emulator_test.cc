@@ -17,6 +17,25 @@ constexpr int kHeadSizes[] = {16, 40, 64, 72, 80, 96, 112, 120, 128, 160, 192, 2
 constexpr int kGroups[] = {1, 8, 16, 71};
 constexpr int kWindowLeft = 100;  // of specs that have a window
 
+KernelSpec make_fp8(int head_size, int block_size, KvLayout layout) {
+  KernelSpec spec = make_spec(DataType::kFloat8E4m3, head_size, block_size, 4);
+  spec.q_dtype = spec.out_dtype = kBF16;
+  spec.kv_layout = layout;
+  return spec;
+}
+
+KernelSpec make_vllm(int head_size, int block_size) {
+  KernelSpec spec = make_spec(kF16, head_size, block_size, 2);
+  spec.kv_layout = KvLayout::kVllm;
+  return spec;
+}
+
+// Elements of 8 bits, vLLM's layout, head sizes beyond 256.
+std::vector<KernelSpec> other_kernels() {
+  return {make_fp8(64, 16, KvLayout::kRows), make_fp8(72, 5, KvLayout::kRows),
+          make_fp8(80, 8, KvLayout::kVllm), make_vllm(72, 16), make_spec(kBF16, 512, 16, 9)};
+}
+
 KernelSpec make_ragged(QueryLengths queries, DataType type, int head_size, int group_size) {
   KernelSpec spec = make_spec(type, head_size, 16, group_size);
   spec.queries = queries;
@@ -106,9 +125,33 @@ TEST_F(AttentionOnEmulatorTest, EverySupportedHeadSizeIsFreeOfBankConflicts) {
   }
 }
 
+// Head sizes of which rows are copied in parts, elements of 8 bits, and V with its tokens in a row.
+TEST_F(AttentionOnEmulatorTest, OtherElementsAndLayoutsAreFreeOfBankConflicts) {
+  std::vector<KernelSpec> specs = other_kernels();
+  for (const int head_size : {8, 16, 24, 48, 96, 112, 128, 192, 256}) {
+    specs.push_back(make_fp8(head_size, 16, KvLayout::kRows));
+    if (head_size % 16 == 0) specs.push_back(make_fp8(head_size, 32, KvLayout::kVllm));
+    specs.push_back(make_vllm(head_size, 16));
+  }
+  for (const KernelSpec& spec : specs) {
+    const PagejitEmulatorCounters counters = count(engine(), spec, {40});
+    EXPECT_GT(counters.ldmatrix_phases, 0u) << canonical_text(spec);
+    EXPECT_EQ(counters.ldmatrix_extra_cycles, 0u) << canonical_text(spec);
+  }
+}
+
+// Two more tokens of 8 bits are half of the bytes of f16's, scales and all.
+TEST_F(AttentionOnEmulatorTest, ElementsOf8BitsAreReadAsSuch) {
+  const KernelSpec spec = make_fp8(128, 16, KvLayout::kRows);
+  const uint64_t one = count(engine(), spec, {17}).global_bytes_read;
+  const uint64_t two = count(engine(), spec, {18}).global_bytes_read;
+  EXPECT_EQ(two - one, 2u * 128 + 4u * static_cast<uint64_t>(config_of(spec).attention.row_warps));
+}
+
 TEST_F(AttentionOnEmulatorTest, EverySchedulePasses) {
-  const KernelSpec specs[] = {make_spec(kBF16, 64, 16, 4), make_spec(kF16, 72, 5, 20),
-                              make_spec(kBF16, 256, 32, 71)};
+  std::vector<KernelSpec> specs = {make_spec(kBF16, 64, 16, 4), make_spec(kF16, 72, 5, 20),
+                                   make_spec(kBF16, 256, 32, 71), make_fp8(64, 16, KvLayout::kRows),
+                                   make_fp8(80, 8, KvLayout::kVllm)};
   for (PagejitEmulatorOrder order :
        {kPagejitEmulatorFifo, kPagejitEmulatorLifo, kPagejitEmulatorRandom}) {
     for (PagejitEmulatorCompletion completion :
@@ -220,9 +263,11 @@ TEST_F(AttentionOnEmulatorTest, EveryArchitecturesConfigurationPasses) {
 
 // Races, uninitialised shared memory and accesses out of bounds, by instrumentation of the kernel.
 TEST_F(AttentionOnEmulatorTest, TheCheckedBuildFindsNothingAndDidLook) {
-  const KernelSpec specs[] = {make_spec(kBF16, 64, 16, 4),   make_spec(kF16, 40, 5, 1),
-                              make_spec(kF16, 72, 1, 20),    make_spec(kBF16, 128, 16, 71),
-                              make_spec(kBF16, 256, 528, 3), make_spec(kF16, 128, 32, 8, true)};
+  std::vector<KernelSpec> specs = {
+      make_spec(kBF16, 64, 16, 4),   make_spec(kF16, 40, 5, 1),
+      make_spec(kF16, 72, 1, 20),    make_spec(kBF16, 128, 16, 71),
+      make_spec(kBF16, 256, 528, 3), make_spec(kF16, 128, 32, 8, true)};
+  for (const KernelSpec& spec : other_kernels()) specs.push_back(spec);
   for (const KernelSpec& spec : specs) {
     for (PagejitEmulatorOrder order : {kPagejitEmulatorFifo, kPagejitEmulatorLifo}) {
       emulator().set_schedule(order, kPagejitEmulatorLate, 1);

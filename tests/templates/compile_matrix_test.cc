@@ -120,6 +120,53 @@ TEST_P(HeadSizeMatrixTest, EveryHeadSizeAndTypeCompilesWithoutSpills) {
   EXPECT_EQ(cell, 24);
 }
 
+// Each legal combination of q and KV, with each type of the result, decode and prefill in turn;
+// head sizes that are copied 16 bytes at a time and 8.
+TEST_P(HeadSizeMatrixTest, EveryCombinationOfTypesCompilesWithoutSpills) {
+  constexpr DataType kTypes[] = {DataType::kFloat16, DataType::kBFloat16, DataType::kFloat32,
+                                 DataType::kFloat8E4m3, DataType::kFloat8E5m2};
+  constexpr Shape kShapes[] = {{128, 4}, {72, 7}, {64, 16}, {256, 2}, {120, 1}};
+  int cell = 0;
+  for (const DataType kv : kTypes) {
+    for (const DataType q : kTypes) {
+      const Shape& shape = kShapes[cell % 5];
+      KernelSpec spec{.q_dtype = q,
+                      .kv_dtype = kv,
+                      .out_dtype = kTypes[cell % 3],
+                      .head_size = shape.head_size,
+                      .group_size = shape.group_size};
+      if (!validate(spec) || q == kv) continue;  // equal types are above
+      if (cell % 2 == 1) {
+        spec.queries = cell % 4 == 1 ? QueryLengths::kMany : QueryLengths::kFew;
+        spec.causality = Causality::kCausal;
+      }
+      expect_clean(spec);
+      ++cell;
+    }
+  }
+  EXPECT_EQ(cell, 9);
+}
+
+TEST_P(HeadSizeMatrixTest, LayoutsAndExtremeHeadSizesCompileWithoutSpills) {
+  constexpr auto kE4m3 = DataType::kFloat8E4m3;
+  for (const int block_size : {8, 32}) {
+    KernelSpec spec{.head_size = 128, .block_size = block_size, .group_size = 4};
+    spec.kv_layout = KvLayout::kVllm;
+    expect_clean(spec);
+    spec.kv_dtype = kE4m3;
+    expect_clean(spec);
+  }
+  expect_clean({.head_size = 8, .group_size = 4});
+  expect_clean({.kv_dtype = kE4m3, .head_size = 8, .group_size = 1});
+  for (const int group_size : {1, 8, 16}) {
+    expect_clean({.head_size = 512, .group_size = group_size});
+    expect_clean({.queries = QueryLengths::kMany,
+                  .head_size = 512,
+                  .group_size = group_size,
+                  .causality = Causality::kCausal});
+  }
+}
+
 // Ragged queries, plain and with everything on.
 TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
   constexpr Shape kShapes[] = {{16, 3}, {64, 8}, {72, 5}, {128, 1}, {128, 4}, {256, 2}};
@@ -147,6 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, HeadSizeMatrixTest,
 // What runs on a GPU only must at least compile without one.
 TEST_P(HeadSizeMatrixTest, EveryDeviceFunctionCompiles) {
   for (const testing::DeviceFunctionCase& test : testing::device_function_cases()) {
+    if (GetParam().sm < test.least_sm) continue;
     KernelSource source;
     source.kernel_name = "conformance";
     source.target = GetParam();

@@ -143,7 +143,8 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   const auto number = [&](const char* name, std::optional<int>* value, const char* help) {
     command.add_option(name, *value, help)->type_name("N")->group("What");
   };
-  number("--head-size", &flags->head_size, "Elements per head: a multiple of 8 in [16, 256]");
+  number("--head-size", &flags->head_size,
+         "Elements per head: a multiple of 8 in [8, 256], or 512");
   number("--block-size", &flags->block_size, "Tokens per KV block (default 16)");
   number("--group-size", &flags->group_size, "Query heads per KV head");
   number("--num-heads", &flags->num_heads,

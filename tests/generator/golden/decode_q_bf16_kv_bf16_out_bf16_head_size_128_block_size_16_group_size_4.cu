@@ -38,16 +38,35 @@ enum class KvTable : int {
   kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
 };
 
+// Where the elements of a KV block lie.
+enum class KvLayout : int {
+  kRows,  // those of a token and head follow each other
+  kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
+          // [head_size, block_size]
+};
+
+// The format of an element in global memory.
+enum class ElementType : int { kFloat16, kBFloat16, kFloat32, kFloat8E4m3, kFloat8E5m2 };
+
+PAGEJIT_HOST_DEVICE constexpr int element_bytes(ElementType type) {
+  if (type == ElementType::kFloat32) return 4;
+  return type == ElementType::kFloat8E4m3 || type == ElementType::kFloat8E5m2 ? 1 : 2;
+}
+
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
 //
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
 // form `token_groups` groups of `row_warps` warps; a group owns a slice of each tile's tokens and a
 // ring of `num_stages` stages in shared memory, its warps split the rows.
 struct AttentionConfig {
-  bool is_bfloat16;      // else float16: q, K, V and out
+  ElementType q_type;
+  ElementType kv_type;
+  ElementType out_type;  // f16, bf16 or f32
+  bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
+  KvLayout kv_layout;
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
@@ -55,7 +74,7 @@ struct AttentionConfig {
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
   int head_size;         // elements, multiple of 8
-  int head_size_padded;  // head_size rounded up to 16, the depth of one mma step; the pad is zero
+  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
                          // in shared memory
   int block_size;        // tokens per KV block
   int group_size;        // query heads per KV head
@@ -76,11 +95,36 @@ PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
   return c.causality == Causality::kNone && !c.has_window && !c.has_chunks;
 }
 
-// Elements from one row of K, V or q in shared memory to the next: an odd number of 16-byte chunks,
-// so that the eight rows of an ldmatrix matrix fall on eight different bank groups whatever the
-// head size.
-PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int head_size_padded) {
-  return ((head_size_padded / 8) | 1) * 8;
+// The products are computed in bf16, else in f16: K, V, q and the probabilities.
+PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
+  return c.kv_type == ElementType::kBFloat16;
+}
+PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
+  return element_bytes(c.kv_type);
+}
+// q is converted where it is loaded; else its bits are the operands.
+PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
+  return c.q_type != c.kv_type || kv_bytes(c) == 1;
+}
+// Each row of q is brought into the range of f16 by a power of two.
+PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
+  return !computes_in_bf16(c) &&
+         (c.q_type == ElementType::kBFloat16 || c.q_type == ElementType::kFloat32);
+}
+// Bytes that one cp.async moves: 16, or 8 where rows of 8-bit elements are no multiple of 16.
+PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
+  return c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+}
+// The same for V where its tokens follow each other: tokens of one block.
+PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
+  if (c.kv_layout == KvLayout::kRows) return kv_copy_bytes(c);
+  return c.block_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+}
+
+// Elements from one row to the next in shared memory: an odd number of 16-byte chunks, so that the
+// eight rows of an ldmatrix matrix fall on eight different bank groups whatever the head size.
+PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int num_elements, int bytes_each) {
+  return ((num_elements * bytes_each / 16) | 1) * 16 / bytes_each;
 }
 // Floats from one row to the next where accumulators are merged: 4 more than a multiple of 16, so
 // that the 8 x 4 (dimension, row) pairs that a warp stores at once fall on 32 different banks.
@@ -103,20 +147,30 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 
 // Dynamic shared memory: the larger of the K/V ring and the merge buffers that take its place, then
 // q where it is not in registers. The device asserts that its struct has this size.
+PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
+  const int k = c.group_tokens * shared_row_pitch(c.head_size_padded, kv_bytes(c));
+  const int v = c.kv_layout == KvLayout::kRows
+                    ? k
+                    : c.head_size_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
+  return (k + v) * kv_bytes(c);
+}
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
-  return c.token_groups * c.num_stages * 2 * c.group_tokens * shared_row_pitch(c.head_size_padded) *
-         2;
+  return c.token_groups * c.num_stages * kv_stage_bytes(c);
 }
 PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
   const int accumulators = c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_padded) * 4;
   const int statistics = c.token_groups * merge_rows(c) * 8;
   return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
 }
+PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
+  if (c.q_in_registers) return 0;
+  const int rows = tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
+  return rows + (scales_q_rows(c) ? (tile_rows(c) * 4 + 15) / 16 * 16 : 0);
+}
 PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   const int ring = kv_ring_bytes(c);
   const int merge = merge_buffer_bytes(c);
-  const int query = c.q_in_registers ? 0 : tile_rows(c) * shared_row_pitch(c.head_size_padded) * 2;
-  return (ring > merge ? ring : merge) + query;
+  return (ring > merge ? ring : merge) + query_buffer_bytes(c);
 }
 
 // Strides count elements.
@@ -138,12 +192,16 @@ struct AttentionParams {
   const int* custom_mask_indptr;      // [num_seqs + 1]: bytes
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
+  const float* q_scale;               // [1] where q has 8 bits
+  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits
+  const float* v_scale;
   void* workspace;
   long long q_stride_token, q_stride_head;
   long long k_stride_block, k_stride_token, k_stride_head;
   long long v_stride_block, v_stride_token, v_stride_head;
   long long out_stride_token, out_stride_head;
   long long block_table_stride;
+  long long kv_scale_stride;  // from one KV head's scale to the next; 0: one for all
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
   int num_seqs;
@@ -258,6 +316,10 @@ PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 
+#line 11 "attention/shared_memory.cuh"
+using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
+#line 13 "attention/shared_memory.cuh"
+
 template <AttentionConfig C>
 struct AttentionTraits {
   static constexpr int kWarps = C.token_groups * C.row_warps;
@@ -271,18 +333,29 @@ struct AttentionTraits {
   static constexpr int kWarpRows = C.row_tiles * 8;
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
-  static constexpr int kPitch = pagejit_shared::shared_row_pitch(C.head_size_padded);
+  // Elements from one row to the next in shared memory, of K and V and of q.
+  static constexpr int kKvPitch =
+      pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
+#line 35 "attention/shared_memory.cuh"
+  static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_padded);
-  // 16-byte chunks of a row in global memory, and the rows that one warp copies at a time.
-  static constexpr int kRowChunks = C.head_size / 8;
-  static constexpr int kRowsPerPass = 32 / kRowChunks;
+  // Elements that a lane copies at once, and how many such chunks a row has in global memory. A warp
+  // copies whole rows at a time, or a part of one row that is as long as the others.
+  static constexpr int kCopyElements =
+      pagejit_shared::kv_copy_bytes(C) / static_cast<int>(sizeof(KvElement));
+  static constexpr int kRowChunks = C.head_size / kCopyElements;
+  static constexpr int kRowParts = (kRowChunks + 31) / 32;
+  static constexpr int kPartChunks = kRowChunks / kRowParts;
+  static_assert(kPartChunks * kRowParts == kRowChunks);
+  static constexpr int kRowsPerPass = 32 / kPartChunks;
 };
 
-// 16-byte rows: an element is the 16 bits of an f16 or a bf16.
 template <AttentionConfig C>
 struct alignas(16) KvStage {
-  uint16_t k[C.group_tokens][AttentionTraits<C>::kPitch];
-  uint16_t v[C.group_tokens][AttentionTraits<C>::kPitch];
+  KvElement k[C.group_tokens][AttentionTraits<C>::kKvPitch];
+#line 54 "attention/shared_memory.cuh"
+  KvElement v[C.group_tokens][AttentionTraits<C>::kKvPitch];
+#line 56 "attention/shared_memory.cuh"
 };
 
 template <AttentionConfig C>
@@ -305,7 +378,8 @@ struct AttentionShared {
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
-  alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kPitch];
+  alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
+#line 82 "attention/shared_memory.cuh"
 };
 #line 3 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
@@ -316,22 +390,6 @@ struct AttentionShared<C, false> {
 constexpr float kLog2E = 1.44269504088896341f;
 
 #line 22 "attention/work.cuh"
-// The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
-// no part, -inf, must stay -inf: the least normal number makes all others equal as well.
-PAGEJIT_DEVICE float positive_scale(const AttentionParams& params) {
-  constexpr float kLeast = 0x1p-126f;
-  const float scale = params.scale < 0.0f ? -params.scale : params.scale;
-  return scale < kLeast ? kLeast : scale;
-}
-
-// What scores are multiplied with where they become powers of 2.
-template <AttentionConfig C>
-PAGEJIT_DEVICE float score_scale_log2(const AttentionParams& params) {
-#line 36 "attention/work.cuh"
-  return positive_scale(params) * kLog2E;
-#line 38 "attention/work.cuh"
-}
-
 struct AttentionWork {
   int seq_idx;
   int kv_head_idx;
@@ -344,9 +402,28 @@ struct AttentionWork {
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
+#line 38 "attention/work.cuh"
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
 };
+
+// The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
+// no part, -inf, must stay -inf: the least normal number makes all others equal as well.
+PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
+                                    [[maybe_unused]] const AttentionWork& work) {
+  constexpr float kLeast = 0x1p-126f;
+  float scale = params.scale < 0.0f ? -params.scale : params.scale;
+#line 51 "attention/work.cuh"
+  return scale < kLeast ? kLeast : scale;
+}
+
+// What scores are multiplied with where they become powers of 2.
+PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
+                                      [[maybe_unused]] const AttentionWork& work) {
+#line 60 "attention/work.cuh"
+  return positive_scale(params, work) * kLog2E;
+#line 62 "attention/work.cuh"
+}
 
 // A row's query token, counted from the sequence's first, and its query head, from the group's
 // first.
@@ -357,18 +434,18 @@ struct RowPlace {
 
 template <AttentionConfig C>
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-#line 68 "attention/work.cuh"
+#line 76 "attention/work.cuh"
   return {0, row};
-#line 70 "attention/work.cuh"
+#line 78 "attention/work.cuh"
 }
 
-#line 137 "attention/work.cuh"
+#line 145 "attention/work.cuh"
 // The sequence's length by its table.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 149 "attention/work.cuh"
+#line 157 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 151 "attention/work.cuh"
+#line 159 "attention/work.cuh"
 }
 
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
@@ -376,11 +453,11 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len<C>(params, seq_idx);
-#line 169 "attention/work.cuh"
+#line 177 "attention/work.cuh"
   return seq_len < 0 ? 0 : seq_len;
 }
 
-#line 247 "attention/work.cuh"
+#line 255 "attention/work.cuh"
 // Sequence, split and rows of this CTA.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
@@ -398,7 +475,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 265 "attention/work.cuh"
+#line 273 "attention/work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
@@ -407,10 +484,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
+#line 289 "attention/work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 283 "attention/work.cuh"
+#line 303 "attention/work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -461,8 +539,8 @@ class KvStream {
         token_group_(token_group),
         row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
-    k_ = static_cast<const uint16_t*>(params.k_cache) + kv_head_idx * params.k_stride_head;
-    v_ = static_cast<const uint16_t*>(params.v_cache) + kv_head_idx * params.v_stride_head;
+    k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
+    v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
 #line 34 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
@@ -493,12 +571,14 @@ class KvStream {
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
     if constexpr (C.head_size != C.head_size_padded) {
-      constexpr int kRows = kStages * 2 * C.group_tokens;
-      uint16_t* rows =
-          reinterpret_cast<uint16_t*>(&ring_);  // K and V rows of all stages follow each other
-      for (int row = row_warp_ * 32 + dev::lane_idx(); row < kRows; row += C.row_warps * 32) {
-        // 8 elements: head_size is a multiple of 8, the padded one of 16.
-        *reinterpret_cast<Chunk*>(rows + row * Traits::kPitch + C.head_size) = Chunk{};
+      // 8 elements: head_size is a multiple of 8, the padded one of 16.
+      for (int stage = 0; stage < kStages; ++stage) {
+        for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
+          *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
+#line 68 "attention/load_kv.cuh"
+          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size]) = Pad{};
+#line 76 "attention/load_kv.cuh"
+        }
       }
     }
   }
@@ -508,16 +588,17 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {0, 0};
-#line 82 "attention/load_kv.cuh"
+#line 90 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
-#line 92 "attention/load_kv.cuh"
-    return {block_id * static_cast<int64_t>(params_.k_stride_block) +
-                token_in_block * params_.k_stride_token,
-            block_id * static_cast<int64_t>(params_.v_stride_block) +
-                token_in_block * params_.v_stride_token};
-#line 97 "attention/load_kv.cuh"
+#line 100 "attention/load_kv.cuh"
+    const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
+    const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
+#line 105 "attention/load_kv.cuh"
+    return {k_block + token_in_block * params_.k_stride_token,
+            v_block + token_in_block * params_.v_stride_token};
+#line 109 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -527,48 +608,65 @@ class KvStream {
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
     const bool has_tile = tile_idx < num_tiles_;
     const int valid = num_valid(tile_idx);
+#line 123 "attention/load_kv.cuh"
     if (has_tile) copy_rows(stage.k, k_, rows.k, valid);
     dev::cp_async_commit();
     if (has_tile) copy_rows(stage.v, v_, rows.v, valid);
+#line 127 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
-  struct alignas(16) Chunk {
-    uint32_t word[4];
+  struct alignas(8 * sizeof(KvElement)) Pad {
+    uint32_t word[2 * sizeof(KvElement)];
   };
 
-  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies whole
-  // rows, kRowsPerPass at a time, so that each lane keeps one column.
-  PAGEJIT_DEVICE void copy_rows(uint16_t (&rows)[C.group_tokens][Traits::kPitch],
-                                const uint16_t* cache, int64_t offset_of_lane,
+#line 180 "attention/load_kv.cuh"
+  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
+  // kRowsPerPass rows at a time, so that each lane keeps its columns.
+  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][Traits::kKvPitch],
+                                const KvElement* cache, int64_t offset_of_lane,
                                 int num_valid) const {
     constexpr int kRowsAtOnce = Traits::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
-    const int first_row = row_warp_ * Traits::kRowsPerPass + lane / Traits::kRowChunks;
-    const int column = lane % Traits::kRowChunks * 8;
+    const int first_row = row_warp_ * Traits::kRowsPerPass + lane / Traits::kPartChunks;
+    const int column = lane % Traits::kPartChunks * Traits::kCopyElements;
     const bool has_column =
-        32 % Traits::kRowChunks == 0 || lane < Traits::kRowsPerPass * Traits::kRowChunks;
+        32 % Traits::kPartChunks == 0 || lane < Traits::kRowsPerPass * Traits::kPartChunks;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
       const int64_t offset = dev::shuffle(offset_of_lane, row % 32);
       const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
       if (has_column && has_row) {
-        dev::cp_async_16(&rows[row][column], cache + offset + column, row < num_valid);
+#pragma unroll
+        for (int part = 0; part < Traits::kRowParts; ++part) {
+          const int element = column + part * Traits::kPartChunks * Traits::kCopyElements;
+          copy_chunk(&rows[row][element], cache + offset + element, row < num_valid);
+        }
       }
     }
   }
 
+  PAGEJIT_DEVICE static void copy_chunk(KvElement* shared, const KvElement* global, bool valid) {
+    if constexpr (pagejit_shared::kv_copy_bytes(C) == 16) {
+      dev::cp_async_16(shared, global, valid);
+    } else {
+      dev::cp_async_8(shared, global, valid);
+    }
+  }
+
+#line 216 "attention/load_kv.cuh"
+
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
-  const uint16_t* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
-  const uint16_t* v_;
-#line 148 "attention/load_kv.cuh"
+  const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
+  const KvElement* v_;
+#line 225 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 150 "attention/load_kv.cuh"
+#line 227 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -576,16 +674,83 @@ class KvStream {
   int write_stage_ = 0;
 };
 #line 5 "attention/attention.cu.tmpl"
-#line 1 "attention/query.cuh"
-// The rows of q that a CTA serves, as b operands of the first product.
+#line 1 "attention/operands.cuh"
+// Operands of the two products: K and V from shared memory, products and packing.
+//
+// Fragment places used here and in softmax.cuh, for lane = 4 * r + c: an f32 result tile [16
+// tokens or elements][8 rows] has the first index r and r + 8, the second 2c and 2c + 1: {(r,2c),
+// (r,2c+1), (r+8,2c), (r+8,2c+1)}; a 16-bit b operand [16][8 rows] has row r, first index {2c,
+// 2c+1} and {2c+8, 2c+9}.
 
+
+PAGEJIT_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#line 11 "attention/operands.cuh"
+  dev::mma_m16n8k16_bf16(d, a, b0, b1);
+#line 15 "attention/operands.cuh"
+}
+
+// A pair of operands, rounded.
+PAGEJIT_DEVICE uint32_t pack(float low, float high) {
+#line 20 "attention/operands.cuh"
+  return dev::pack_bf16x2(low, high);
+#line 24 "attention/operands.cuh"
+}
+
+#line 56 "attention/operands.cuh"
+// The token of result row r of the first product, and of row r + 8.
+PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
+#line 65 "attention/operands.cuh"
+  return r + is_upper * 8;
+#line 67 "attention/operands.cuh"
+}
+
+#line 146 "attention/operands.cuh"
+// The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
+// 0-7, 8-15) x (elements 0-7, 8-15).
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+  const int row = dev::lane_idx() % 16;
+  const int column = dev::lane_idx() / 16 * 8;
+  dev::ldmatrix_x4(a, &stage.k[token_tile * 16 + row][depth * 16 + column]);
+}
+
+// The element of q that is at place 8 * half + 2 * c of a depth, with the next one behind it.
+PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
+  return depth * 16 + half * 8 + c * 2;
+}
+
+// The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
+// 8-15) x (tokens 0-7, 8-15).
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+#line 169 "attention/operands.cuh"
+  const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
+  const int column = dev::lane_idx() / 8 % 2 * 8;
+  dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
+#line 173 "attention/operands.cuh"
+}
+
+// The head element of row r of a result tile of the second product, and of row r + 8.
+PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
+  return depth * 16 + r + is_upper * 8;
+}
+
+#line 6 "attention/attention.cu.tmpl"
+#line 1 "attention/query_source.cuh"
+// Where a CTA's rows of q lie in global memory.
+
+
+#line 9 "attention/query_source.cuh"
+using QueryElement = uint16_t;  // the 16 bits of an f16 or a bf16
+#line 11 "attention/query_source.cuh"
 
 // What is read of q: the rows of one sequence and KV head.
 struct QuerySource {
-  const uint16_t* q;  // [query tokens of the sequence, group_size, head_size] by strides
+  const QueryElement* q;  // [query tokens of the sequence, group_size, head_size] by strides
   int64_t stride_token;
   int64_t stride_head;
-  uint32_t sign_bits;  // 0, or the sign bits of a pair of elements to flip both
+  // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
+  bool is_negated;
   int row_begin;       // the CTA's rows are [row_begin, row_begin + num_rows)
   int num_rows;
 
@@ -593,22 +758,25 @@ struct QuerySource {
                              int group_size)
       : stride_token(params.q_stride_token),
         stride_head(params.q_stride_head),
-        // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
-        sign_bits(params.scale < 0.0f ? 0x80008000u : 0u),
+        is_negated(params.scale < 0.0f),
         row_begin(work.row_begin),
         num_rows(work.num_rows) {
     const int64_t first_head = work.kv_head_idx * static_cast<int64_t>(group_size);
-    q = static_cast<const uint16_t*>(params.q) + work.query_begin * stride_token +
+    q = static_cast<const QueryElement*>(params.q) + work.query_begin * stride_token +
         first_head * stride_head;
   }
 
   // `row` counts from the CTA's first.
   template <AttentionConfig C>
-  PAGEJIT_DEVICE const uint16_t* row_start(int row) const {
+  PAGEJIT_DEVICE const QueryElement* row_start(int row) const {
     const RowPlace place = place_of_row<C>(row_begin + row);
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
+#line 10 "attention/attention.cu.tmpl"
+#line 1 "attention/query.cuh"
+// The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
+
 
 // Fragments in registers: this warp's rows.
 template <AttentionConfig C, bool kInRegisters = C.q_in_registers>
@@ -618,6 +786,7 @@ class Query {
 
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>&, int row_warp) {
     const int column = dev::lane_idx() % 4 * 2;
+    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
 #pragma unroll
     for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
       // Rows and elements that do not exist are zero and add nothing. A tile of 8 elements is
@@ -634,7 +803,7 @@ class Query {
           uint32_t& pair = fragments_[row_tile][depth][half];
           pair = 0;
           if (exists && element < C.head_size) {
-            pair = source.sign_bits ^
+            pair = sign_bits ^
                    dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
           }
         }
@@ -659,6 +828,7 @@ class Query<C, false> {
 
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>& shared, int row_warp) {
     constexpr int kChunks = C.head_size_padded / 8;
+    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
     for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
       const int row = i / kChunks;
       const int element = i % kChunks * 8;
@@ -667,7 +837,7 @@ class Query<C, false> {
         chunk = dev::load_global_nc(
             reinterpret_cast<const Chunk*>(source.row_start<C>(row) + element));
 #pragma unroll
-        for (int w = 0; w < 4; ++w) chunk.word[w] ^= source.sign_bits;
+        for (int w = 0; w < 4; ++w) chunk.word[w] ^= sign_bits;
       }
       *reinterpret_cast<Chunk*>(&shared.q[row][element]) = chunk;
     }
@@ -678,7 +848,7 @@ class Query<C, false> {
   }
 
   PAGEJIT_DEVICE void fragment(uint32_t (&b)[2], int row_tile, int depth) const {
-    dev::ldmatrix_x2(b, rows_ + row_tile * 8 * Traits::kPitch + depth * 16);
+    dev::ldmatrix_x2(b, rows_ + row_tile * 8 * Traits::kQueryPitch + depth * 16);
   }
 
  private:
@@ -688,37 +858,14 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-#line 6 "attention/attention.cu.tmpl"
+#line 12 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
-// biased and masked as far as the configuration asks for it.
-//
-// Fragment places used here and in softmax.cuh, for lane = 4 * r + c: an f32 result tile [16
-// tokens or elements][8 rows] has the first index r and r + 8, the second 2c and 2c + 1: {(r,2c),
-// (r,2c+1), (r+8,2c), (r+8,2c+1)}; a 16-bit b operand [16][8 rows] has row r, first index {2c,
-// 2c+1} and {2c+8, 2c+9}.
+// biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
 
 
 constexpr float kLn2 = 0.693147180559945309f;
 constexpr float kMinusInfinity = __builtin_bit_cast(float, 0xff800000u);
-
-template <AttentionConfig C>
-PAGEJIT_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (C.is_bfloat16) {
-    dev::mma_m16n8k16_bf16(d, a, b0, b1);
-  } else {
-    dev::mma_m16n8k16_f16(d, a, b0, b1);
-  }
-}
-
-template <AttentionConfig C>
-PAGEJIT_DEVICE uint32_t pack(float low, float high) {
-  if constexpr (C.is_bfloat16) {
-    return dev::pack_bf16x2(low, high);
-  } else {
-    return dev::pack_f16x2(low, high);
-  }
-}
 
 // Scores of a stage: [tokens][rows] as result tiles.
 template <AttentionConfig C>
@@ -736,10 +883,6 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
-  // K is the a operand as it lies: rows are tokens. Matrices: (tokens 0-7, 8-15) x (elements 0-7,
-  // 8-15).
-  const int row = dev::lane_idx() % 16;
-  const int column = dev::lane_idx() / 16 * 8;
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
     uint32_t b[C.row_tiles][2];
@@ -748,14 +891,15 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
       uint32_t a[4];
-      dev::ldmatrix_x4(a, &stage.k[i * 16 + row][depth * 16 + column]);
+      load_k(a, stage, i, depth);
 #pragma unroll
-      for (int j = 0; j < C.row_tiles; ++j) mma<C>(scores[i][j], a, b[j][0], b[j][1]);
+      for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
     }
   }
+#line 47 "attention/scores.cuh"
 }
 
-#line 73 "attention/scores.cuh"
+#line 56 "attention/scores.cuh"
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -766,59 +910,62 @@ class ScoreChange {
                              int row_warp)
       : params_(params),
         work_(work),
-#line 86 "attention/scores.cuh"
+#line 69 "attention/scores.cuh"
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 104 "attention/scores.cuh"
+#line 87 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 110 "attention/scores.cuh"
+#line 93 "attention/scores.cuh"
     return true;
-#line 116 "attention/scores.cuh"
+#line 99 "attention/scores.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 123 "attention/scores.cuh"
+#line 106 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 127 "attention/scores.cuh"
+#line 110 "attention/scores.cuh"
   }
 
  private:
+  // The token of result rows r and r + 8 of tile i, for lanes 4r to 4r + 3.
+  PAGEJIT_DEVICE static int lane_token(int first_token, int i, int half) {
+    return first_token + i * 16 + score_token(dev::lane_idx() / 4, half);
+  }
   // The row of result column 2c + h of tile j, in the sequence.
   PAGEJIT_DEVICE int lane_row(int j, int h) const {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 160 "attention/scores.cuh"
+#line 147 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 165 "attention/scores.cuh"
+#line 152 "attention/scores.cuh"
     return end > work_.token_end;
-#line 172 "attention/scores.cuh"
+#line 159 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
   PAGEJIT_DEVICE void mask(Scores<C>& scores, int first_token) const {
-    const int lane_token = first_token + dev::lane_idx() / 4;
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 184 "attention/scores.cuh"
+#line 170 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const int token = lane_token + i * 16 + half * 8;
+            const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 193 "attention/scores.cuh"
+#line 179 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -826,18 +973,18 @@ class ScoreChange {
     }
   }
 
-#line 229 "attention/scores.cuh"
+#line 214 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 234 "attention/scores.cuh"
+#line 219 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 242 "attention/scores.cuh"
+#line 227 "attention/scores.cuh"
 };
-#line 7 "attention/attention.cu.tmpl"
+#line 13 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
-// in scores.cuh.
+// in operands.cuh.
 
 
 // Running softmax and accumulators of one warp: its rows over the tokens it has seen.
@@ -912,26 +1059,22 @@ struct OnlineSoftmax {
           row_sum[j][e % 2] += scores[i][j][e];
         }
         // A result tile has tokens in rows, a b operand has them in columns.
-        p[i][j][0] = dev::movmatrix_trans(pack<C>(scores[i][j][0], scores[i][j][1]));
-        p[i][j][1] = dev::movmatrix_trans(pack<C>(scores[i][j][2], scores[i][j][3]));
+        p[i][j][0] = dev::movmatrix_trans(pack(scores[i][j][0], scores[i][j][1]));
+        p[i][j][1] = dev::movmatrix_trans(pack(scores[i][j][2], scores[i][j][3]));
       }
     }
   }
 
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
-    // V^T is the a operand: rows are head elements. Matrices as stored: (tokens 0-7, 8-15) x
-    // (elements 0-7, 8-15).
-    const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
-    const int column = dev::lane_idx() / 8 % 2 * 8;
 #pragma unroll
     for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
         uint32_t a[4];
-        dev::ldmatrix_x4_trans(a, &stage.v[i * 16 + row][depth * 16 + column]);
+        load_v(a, stage, i, depth);
 #pragma unroll
-        for (int j = 0; j < C.row_tiles; ++j) mma<C>(acc[depth][j], a, p[i][j][0], p[i][j][1]);
+        for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
       }
     }
   }
@@ -971,7 +1114,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 8 "attention/attention.cu.tmpl"
+#line 14 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -980,23 +1123,41 @@ struct OnlineSoftmax {
 
 using pagejit_shared::PartialStats;
 
+// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of a 16-bit type.
+struct alignas(16) Quad {
+  float v[4];
+};
+struct alignas(8) HalfQuad {
+  uint32_t word[2];
+};
+
+#line 20 "attention/merge.cuh"
+using OutElement = uint16_t;  // the 16 bits of an f16 or a bf16
+PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
+#line 23 "attention/merge.cuh"
+  return {{dev::pack_bf16x2(x.v[0], x.v[1]), dev::pack_bf16x2(x.v[2], x.v[3])}};
+#line 27 "attention/merge.cuh"
+}
+#line 29 "attention/merge.cuh"
+
 // Where the results of one CTA's rows go: those of one sequence and KV head.
 template <AttentionConfig C>
 struct AttentionOutput {
   static constexpr int kPartialRows = pagejit_shared::partial_rows(C);
 
-  uint16_t* out;  // [query tokens of the sequence, group_size, head_size] by strides
+  OutElement* out;  // [query tokens of the sequence, group_size, head_size] by strides
   int64_t out_stride_token;
   int64_t out_stride_head;
   float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
   int64_t num_heads;  // of the model
-#line 21 "attention/merge.cuh"
+#line 43 "attention/merge.cuh"
   int row_begin;       // the CTA's first row
   int num_rows;
   PartialStats* stats;  // [num_splits, kPartialRows]
   float* acc;           // [num_splits, kPartialRows, head_size]
   uint32_t* counters;   // [merge units]
   float scale_log2;     // of differences of maxima; positive
+#line 52 "attention/merge.cuh"
 
   PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
@@ -1005,13 +1166,14 @@ struct AttentionOutput {
     row_begin = work.row_begin;
     num_rows = work.num_rows;
     num_heads = num_kv_heads * C.group_size;
-    scale_log2 = score_scale_log2<C>(params);
+    scale_log2 = score_scale_log2(params, work);
+#line 64 "attention/merge.cuh"
     out_stride_token = params.out_stride_token;
     out_stride_head = params.out_stride_head;
-    out = static_cast<uint16_t*>(params.out) + query_begin * out_stride_token +
+    out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#line 44 "attention/merge.cuh"
+#line 72 "attention/merge.cuh"
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
@@ -1032,14 +1194,6 @@ struct AttentionOutput {
     const int rows_left = num_rows - unit * pagejit_shared::kMergeUnitRows;
     return rows_left < pagejit_shared::kMergeUnitRows ? rows_left : pagejit_shared::kMergeUnitRows;
   }
-};
-
-// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of the output.
-struct alignas(16) Quad {
-  float v[4];
-};
-struct alignas(8) HalfQuad {
-  uint32_t word[2];
 };
 
 // A running (maximum, sum, 4 accumulators).
@@ -1073,20 +1227,22 @@ struct Partial {
   }
 };
 
-#line 116 "attention/merge.cuh"
+#line 136 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row<C>(output.row_begin + row);
-#line 124 "attention/merge.cuh"
+#line 144 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
-  const float inverse = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-  const HalfQuad packed = {{pack<C>(partial.acc.v[0] * inverse, partial.acc.v[1] * inverse),
-                            pack<C>(partial.acc.v[2] * inverse, partial.acc.v[3] * inverse)}};
-  uint16_t* start =
+  float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
+#line 149 "attention/merge.cuh"
+  const auto result =
+      round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
+                     partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
+  OutElement* start =
       output.out + place.token * output.out_stride_token + place.head * output.out_stride_head;
-  dev::store_global(reinterpret_cast<HalfQuad*>(start + element), packed);
+  dev::store_global(reinterpret_cast<decltype(round_to_out({}))*>(start + element), result);
   if (element == 0 && output.lse != nullptr) {
     const float lse_log2 =
         partial.row_max * output.scale_log2 + dev::log2_approx(partial.row_sum);
@@ -1099,7 +1255,7 @@ template <AttentionConfig C>
 PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit,
                                int token_group, int row_warp) {
   using Traits = AttentionTraits<C>;
-  const int element = dev::lane_idx() / 4;
+  const int result_row = dev::lane_idx() / 4;
   const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
   for (int j = 0; j < C.row_tiles; ++j) {
@@ -1109,13 +1265,14 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = first_row + column + h;
-      if (element == 0) {
+      if (result_row == 0) {
         merge.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
       }
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
-        merge.acc[token_group][row][depth * 16 + element] = softmax.acc[depth][j][h];
-        merge.acc[token_group][row][depth * 16 + element + 8] = softmax.acc[depth][j][h + 2];
+        float* acc = merge.acc[token_group][row];
+        acc[result_element(depth, result_row, false)] = softmax.acc[depth][j][h];
+        acc[result_element(depth, result_row, true)] = softmax.acc[depth][j][h + 2];
       }
     }
   }
@@ -1198,13 +1355,13 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 247 "attention/merge.cuh"
+#line 272 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 9 "attention/attention.cu.tmpl"
+#line 15 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1244,7 +1401,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   Query<C> query;
   query.load(QuerySource(params, work, C.group_size), shared, row_warp);
   const ScoreChange<C> change(params, work, row_warp);
-  const float scale_log2 = score_scale_log2<C>(params);
+  const float scale_log2 = score_scale_log2(params, work);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
@@ -1326,13 +1483,15 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
   }
 }
-#line 10 "attention/attention.cu.tmpl"
+#line 16 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
-    .is_bfloat16 = true,
-#line 17 "attention/attention.cu.tmpl"
+    .q_type = pagejit_shared::ElementType::kBFloat16,
+    .kv_type = pagejit_shared::ElementType::kBFloat16,
+    .out_type = pagejit_shared::ElementType::kBFloat16,
+#line 25 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 36 "attention/attention.cu.tmpl"
+#line 47 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .block_size = 16,
@@ -1345,7 +1504,7 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 51 "attention/attention.cu.tmpl"
+#line 62 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)

@@ -35,7 +35,7 @@ TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
       {"no number", precompile({"--head-size", "abc"}), 1, "--head-size = abc"},
       {"a number too large", precompile({"--head-size", "99999999999999"}), 1, "--head-size"},
       {"head size", precompile({"--head-size", "100", "--group-size", "4", "--arch", "sm_80"}), 1,
-       "head_size 100: must be a multiple of 8 in [16, 256]"},
+       "head_size 100: must be a multiple of 8 in [8, 256], or 512"},
       {"block size",
        precompile(
            {"--head-size", "128", "--group-size", "4", "--block-size", "0", "--arch", "sm_80"}),

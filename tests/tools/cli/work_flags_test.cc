@@ -109,7 +109,7 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   EXPECT_EQ(error_of(flags).substr(0, 26), "--dtype: data type \"fp8\": ");
   flags = spec_flags();
   flags.head_size = 100;
-  EXPECT_EQ(error_of(flags), "head_size 100: must be a multiple of 8 in [16, 256]");
+  EXPECT_EQ(error_of(flags), "head_size 100: must be a multiple of 8 in [8, 256], or 512");
 }
 
 TEST(WorkListTest, EqualKernelsOfSeveralModelsAreMadeOnce) {

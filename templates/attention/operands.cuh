@@ -1,0 +1,180 @@
+// Operands of the two products: K and V from shared memory, products and packing.
+//
+// Fragment places used here and in softmax.cuh, for lane = 4 * r + c: an f32 result tile [16
+// tokens or elements][8 rows] has the first index r and r + 8, the second 2c and 2c + 1: {(r,2c),
+// (r,2c+1), (r+8,2c), (r+8,2c+1)}; a 16-bit b operand [16][8 rows] has row r, first index {2c,
+// 2c+1} and {2c+8, 2c+9}.
+#pragma once
+
+PAGEJIT_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#if PAGEJIT_BF16
+  dev::mma_m16n8k16_bf16(d, a, b0, b1);
+#else
+  dev::mma_m16n8k16_f16(d, a, b0, b1);
+#endif
+}
+
+// A pair of operands, rounded.
+PAGEJIT_DEVICE uint32_t pack(float low, float high) {
+#if PAGEJIT_BF16
+  return dev::pack_bf16x2(low, high);
+#else
+  return dev::pack_f16x2(low, high);
+#endif
+}
+
+#if PAGEJIT_KV_FP8 || PAGEJIT_Q_FP8
+// Four f16, the first two in `low`.
+struct F16Quad {
+  uint32_t low;
+  uint32_t high;
+};
+
+// Four codes of e4m3, exactly; NaN stays NaN.
+PAGEJIT_DEVICE F16Quad unpack_e4m3(uint32_t codes) {
+#if PAGEJIT_FP8_CONVERT
+  return {dev::unpack_e4m3x2(codes), dev::unpack_e4m3x2(codes >> 16)};
+#else
+  constexpr uint32_t kTwoTo8 = 0x5c005c00u;  // f16 has the exponent bias 15, e4m3 has 7
+  const auto widen = [](uint32_t shifted) {  // codes in the upper byte of each half
+    return dev::mul_f16x2((shifted & 0x80008000u) | (shifted & 0x7f007f00u) >> 1, kTwoTo8);
+  };
+  F16Quad values = {widen(dev::permute_bytes(codes, 0, 0x1404)),
+                    widen(dev::permute_bytes(codes, 0, 0x3424))};
+  // The code of NaN, all ones but the sign, has become 480.
+  if (((codes & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u) {
+    if ((codes & 0x7fu) == 0x7fu) values.low |= 0x7fffu;
+    if ((codes & 0x7f00u) == 0x7f00u) values.low |= 0x7fff0000u;
+    if ((codes & 0x7f0000u) == 0x7f0000u) values.high |= 0x7fffu;
+    if ((codes & 0x7f000000u) == 0x7f000000u) values.high |= 0x7fff0000u;
+  }
+  return values;
+#endif
+}
+
+#endif
+// The token of result row r of the first product, and of row r + 8.
+PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
+#if PAGEJIT_KV_FP8 && PAGEJIT_KV_VLLM
+  // V gives lane c four tokens, 4c to 4c + 3: K's tokens take the places of V's. Which two of the four
+  // come first changes with c / 2, so that the eight tokens of a matrix of K differ modulo 8, and
+  // their rows lie on different banks.
+  const int half = is_upper != (r / 4 != 0);
+  return r / 2 * 4 + r % 2 + half * 2;
+#else
+  return r + is_upper * 8;
+#endif
+}
+
+#if PAGEJIT_KV_FP8
+// Four codes of K or V.
+PAGEJIT_DEVICE F16Quad unpack_kv(uint32_t codes) {
+#if PAGEJIT_KV_E5M2
+  // The upper half of an f16.
+  return {dev::permute_bytes(codes, 0, 0x1404), dev::permute_bytes(codes, 0, 0x3424)};
+#else
+  return unpack_e4m3(codes);
+#endif
+}
+
+// The a operand of the first product: 16 tokens (rows) x 16 elements. ldmatrix gives lane 4r + c the
+// elements 4c to 4c + 3 of tokens r and r + 8. They take the places {2c, 2c+1} and {2c+8, 2c+9}, and
+// q's elements with them: the order of a sum's terms does not matter.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+  uint32_t codes[2];
+  const int row = score_token(dev::lane_idx() % 8, dev::lane_idx() / 8 % 2);
+  dev::ldmatrix_x2(codes, &stage.k[token_tile * 16 + row][depth * 16]);
+  const F16Quad first = unpack_kv(codes[0]);
+  const F16Quad second = unpack_kv(codes[1]);
+  a[0] = first.low;
+  a[1] = second.low;
+  a[2] = first.high;
+  a[3] = second.high;
+}
+
+// The element of q that is at place 8 * half + 2 * c of a depth, with the next one behind it.
+PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
+  return depth * 16 + c * 4 + half * 2;
+}
+
+#if PAGEJIT_KV_VLLM
+// The a operand of the second product: 16 elements (rows) x 16 tokens, as V lies.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+  uint32_t codes[2];
+  dev::ldmatrix_x2(codes, &stage.v[depth * 16 + dev::lane_idx() % 16][token_tile * 16]);
+  // The order of score_token().
+  const uint32_t selector = dev::lane_idx() % 4 < 2 ? 0x3210 : 0x1032;
+  const F16Quad first = unpack_kv(dev::permute_bytes(codes[0], 0, selector));
+  const F16Quad second = unpack_kv(dev::permute_bytes(codes[1], 0, selector));
+  a[0] = first.low;
+  a[1] = second.low;
+  a[2] = first.high;
+  a[3] = second.high;
+}
+
+// The head element of row r of a result tile of the second product, and of row r + 8.
+PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
+  return depth * 16 + r + is_upper * 8;
+}
+
+#else
+// The a operand of the second product: 16 elements (rows) x 16 tokens. Transposed in pairs of codes,
+// so that lane 4r + c gets the elements 2r and 2r + 1 of tokens {2c, 2c+1} and {2c+8, 2c+9}: row r
+// of the result is element 2r, row r + 8 element 2r + 1.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+  uint32_t codes[2];
+  dev::ldmatrix_x2_trans(codes, &stage.v[token_tile * 16 + dev::lane_idx() % 16][depth * 16]);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    // {token 2c: 2r, 2r + 1; token 2c + 1: 2r, 2r + 1} -> one element's two tokens, then the other's
+    const F16Quad values = unpack_kv(dev::permute_bytes(codes[half], 0, 0x3120));
+    a[half * 2] = values.low;
+    a[half * 2 + 1] = values.high;
+  }
+}
+
+// The head element of row r of a result tile of the second product, and of row r + 8.
+PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
+  return depth * 16 + r * 2 + is_upper;
+}
+
+#endif
+#else
+// The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
+// 0-7, 8-15) x (elements 0-7, 8-15).
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+  const int row = dev::lane_idx() % 16;
+  const int column = dev::lane_idx() / 16 * 8;
+  dev::ldmatrix_x4(a, &stage.k[token_tile * 16 + row][depth * 16 + column]);
+}
+
+// The element of q that is at place 8 * half + 2 * c of a depth, with the next one behind it.
+PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
+  return depth * 16 + half * 8 + c * 2;
+}
+
+// The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
+// 8-15) x (tokens 0-7, 8-15).
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+#if PAGEJIT_KV_VLLM
+  const int row = dev::lane_idx() % 16;
+  const int column = dev::lane_idx() / 16 * 8;
+  dev::ldmatrix_x4(a, &stage.v[depth * 16 + row][token_tile * 16 + column]);
+#else
+  const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
+  const int column = dev::lane_idx() / 8 % 2 * 8;
+  dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
+#endif
+}
+
+// The head element of row r of a result tile of the second product, and of row r + 8.
+PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
+  return depth * 16 + r + is_upper * 8;
+}
+
+#endif

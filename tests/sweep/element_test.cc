@@ -1,0 +1,141 @@
+// Data types, cache layouts and extreme head sizes against the float64 reference.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/sweep/test_device.h"
+
+namespace pagejit {
+namespace {
+
+constexpr DataType kF16 = DataType::kFloat16;
+constexpr DataType kBF16 = DataType::kBFloat16;
+constexpr DataType kF32 = DataType::kFloat32;
+constexpr DataType kE4m3 = DataType::kFloat8E4m3;
+constexpr DataType kE5m2 = DataType::kFloat8E5m2;
+
+struct ElementCase {
+  std::string name;
+  KernelSpec spec;
+  int num_splits = 0;
+  CacheLayout layout = CacheLayout::kPadded;
+  LogitRegime logits = LogitRegime::kNormal;
+  bool per_head_scales = true;
+};
+
+class ElementTest : public DeviceTest, public testing::WithParamInterface<ElementCase> {};
+
+TEST_P(ElementTest, IsAsCloseToFloat64AsTheNaiveComputation) {
+  const ElementCase& c = GetParam();
+  ASSERT_TRUE(validate(c.spec)) << validate(c.spec).to_string();
+  CheckOptions options;
+  options.batch.num_kv_heads = 3;
+  options.batch.seq_lens = {130, 9, 37, 101, 258, 3, 0, 16};
+  if (c.spec.queries != QueryLengths::kOne) {
+    options.batch.query_lens = {1, 0, 37, 20, 3, 5, 2, 16};
+  }
+  options.batch.window_left = 21;
+  options.batch.layout = c.layout;
+  options.batch.logits = c.logits;
+  options.batch.per_head_scales = c.per_head_scales;
+  options.num_splits = c.num_splits;
+  const Result<CheckReport> result = run_check(engine(), session(), c.spec, options);
+  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
+                              << report();
+  EXPECT_TRUE(result->passed) << result->sentence;
+}
+
+// Each legal combination of the three types, with shapes that change from one to the next.
+void add_types(std::vector<ElementCase>& cases) {
+  struct Shape {
+    int head_size;
+    int block_size;
+    int group_size;
+  };
+  constexpr Shape kShapes[] = {{64, 16, 4}, {72, 5, 7}, {128, 32, 1}, {40, 1, 16}, {256, 24, 2}};
+  int number = 0;
+  for (const DataType kv : {kF16, kBF16, kE4m3, kE5m2}) {
+    for (const DataType q : {kF16, kBF16, kF32, kE4m3}) {
+      for (const DataType out : {kF16, kBF16, kF32}) {
+        const Shape& shape = kShapes[number % 5];
+        ElementCase c;
+        c.spec = make_spec(kv, shape.head_size, shape.block_size, shape.group_size);
+        c.spec.q_dtype = q;
+        c.spec.out_dtype = out;
+        if (!validate(c.spec)) continue;
+        if (number % 2 == 1) {
+          c.spec.queries = number % 4 == 1 ? QueryLengths::kFew : QueryLengths::kMany;
+          c.spec.causality = Causality::kCausal;
+        }
+        c.num_splits = number % 3;
+        c.per_head_scales = number % 4 < 2;
+        if (number % 5 == 3) c.logits = LogitRegime::kMixed;
+        c.name = "kv_" + std::string(data_type_name(kv)) + "_q_" + std::string(data_type_name(q)) +
+                 "_out_" + std::string(data_type_name(out));
+        cases.push_back(c);
+        ++number;
+      }
+    }
+  }
+}
+
+void add_layouts(std::vector<ElementCase>& cases) {
+  for (const DataType kv : {kF16, kBF16, kE4m3, kE5m2}) {
+    for (const int block_size : {8, 16, 24, 32, 128}) {
+      ElementCase c;
+      const int group_size = block_size == 16 ? 4 : 1;
+      c.spec = make_spec(kv, block_size == 24 ? 80 : 64, block_size, group_size);
+      if (data_type_bytes(kv) == 1) c.spec.q_dtype = c.spec.out_dtype = kBF16;
+      c.spec.kv_layout = KvLayout::kVllm;
+      c.num_splits = block_size == 32 ? 3 : 0;
+      c.layout = block_size == 8    ? CacheLayout::kNhd
+                 : block_size == 16 ? CacheLayout::kInterleaved
+                                    : CacheLayout::kPadded;
+      c.name = "vllm_" + std::string(data_type_name(kv)) + "_b" + std::to_string(block_size);
+      cases.push_back(c);
+      if (block_size % 16 != 0) continue;
+      // Windows that begin inside of a block, and all that looks at positions.
+      c.name += "_masks";
+      c.spec.queries = block_size == 16 ? QueryLengths::kFew : QueryLengths::kMany;
+      c.spec.causality = Causality::kCausal;
+      c.spec.window = c.spec.alibi = c.spec.soft_cap = true;
+      c.spec.custom_mask = block_size == 16;
+      c.spec.kv_table = block_size == 32 ? KvTable::kCsr : KvTable::kBlocks;
+      cases.push_back(c);
+    }
+  }
+}
+
+void add_head_sizes(std::vector<ElementCase>& cases) {
+  for (const int head_size : {8, 24, 512}) {
+    for (const DataType kv : {kBF16, kE4m3}) {
+      for (const QueryLengths queries :
+           {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany}) {
+        ElementCase c;
+        c.spec = make_spec(kv, head_size, 16, queries == QueryLengths::kFew ? 3 : 8);
+        c.spec.q_dtype = c.spec.out_dtype = kBF16;
+        c.spec.queries = queries;
+        if (queries != QueryLengths::kOne) c.spec.causality = Causality::kCausal;
+        c.num_splits = queries == QueryLengths::kMany ? 0 : 2;
+        c.name = "d" + std::to_string(head_size) + "_" + std::string(data_type_name(kv)) + "_" +
+                 std::to_string(static_cast<int>(queries));
+        cases.push_back(c);
+      }
+    }
+  }
+}
+
+std::vector<ElementCase> make_cases() {
+  std::vector<ElementCase> cases;
+  add_types(cases);
+  add_layouts(cases);
+  add_head_sizes(cases);
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ElementTest, testing::ValuesIn(make_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace pagejit
