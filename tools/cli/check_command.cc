@@ -23,17 +23,12 @@ struct CheckFlags {
 // The kernels that were asked for, else those of the models that the program holds.
 Result<WorkList> choose_work(const SpecFlags& flags) {
   if (!flags.models.empty() || flags.has_spec()) return make_work_list(flags);
-  const Result<QueryLengths> queries = queries_of(flags);
-  if (!queries) return queries.status();
   WorkList list;
   for (const DataType dtype : {DataType::kBFloat16, DataType::kFloat16}) {
     for (const ShippedModel& model : shipped_models()) {
       const auto shape = models::parse_model_config(model.config, {.dtype = dtype});
       if (!shape) return shape.status().with_context(model.name);
-      const ModelKernels kernels = {flags.block_size.value_or(16), *queries, flags.debug};
-      if (const Status s = add_model(*shape, std::string(model.name), kernels, &list); !s) {
-        return s;
-      }
+      if (const Status s = add_model(*shape, std::string(model.name), flags, &list); !s) return s;
     }
   }
   list.description.clear();  // of each model twice

@@ -63,9 +63,9 @@ class Demo {
     const auto shape = models::parse_model_config(model.config, {.dtype = dtype});
     if (!shape) return context_.fail(shape.status().with_context(model.name));
     WorkList work;
-    if (const Status s =
-            add_model(*shape, std::string(model.name), {.block_size = kBlockSize}, &work);
-        !s) {
+    SpecFlags flags;
+    flags.block_size = kBlockSize;
+    if (const Status s = add_model(*shape, std::string(model.name), flags, &work); !s) {
       return context_.fail(s);
     }
     for (const WorkItem& item : work.items) run_kernel(item);

@@ -18,7 +18,13 @@ Status usage(std::string message) {
 }
 
 Result<DataType> dtype_of(const SpecFlags& flags) {
-  return flags.dtype ? parse_data_type(*flags.dtype) : Result<DataType>(DataType::kBFloat16);
+  if (!flags.dtype) return DataType::kBFloat16;
+  Result<DataType> type = parse_data_type(*flags.dtype);
+  if (type && *type != DataType::kBFloat16 && *type != DataType::kFloat16) {
+    return usage(std::string(data_type_name(*type)) +
+                 ": must be bf16 or f16; other types have --q-dtype, --kv-dtype and --out-dtype");
+  }
+  return type;
 }
 
 Status check_heads(const char* flag, const std::optional<int>& value) {
@@ -96,6 +102,29 @@ Status set_queries(const SpecFlags& flags, WorkItem* item) {
   return Status::ok();
 }
 
+// The types and the layout that are asked for instead of the usual ones.
+Status set_elements(const SpecFlags& flags, KernelSpec* spec) {
+  struct Field {
+    const char* flag;
+    const std::optional<std::string>& text;
+    DataType* type;
+  };
+  const Field fields[] = {{"--q-dtype", flags.q_dtype, &spec->q_dtype},
+                          {"--kv-dtype", flags.kv_dtype, &spec->kv_dtype},
+                          {"--out-dtype", flags.out_dtype, &spec->out_dtype}};
+  for (const Field& field : fields) {
+    if (!field.text) continue;
+    const Result<DataType> type = parse_data_type(*field.text);
+    if (!type) return type.status().with_context(field.flag);
+    *field.type = *type;
+  }
+  if (flags.kv_layout != "rows" && flags.kv_layout != "vllm") {
+    return usage("--kv-layout " + flags.kv_layout + ": must be rows or vllm");
+  }
+  spec->kv_layout = flags.kv_layout == "vllm" ? KvLayout::kVllm : KvLayout::kRows;
+  return validate(*spec);
+}
+
 Result<WorkItem> make_item(const SpecFlags& flags) {
   if (!flags.head_size) return usage("--head-size is missing");
   const Result<DataType> dtype = dtype_of(flags);
@@ -110,7 +139,7 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
   item.spec.debug = flags.debug;
   if (const Status status = set_queries(flags, &item); !status) return status;
   item.num_kv_heads = heads->num_kv_heads;
-  if (const Status status = validate(item.spec); !status) return status;
+  if (const Status status = set_elements(flags, &item.spec); !status) return status;
   return item;
 }
 
@@ -155,6 +184,19 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
                   with_models ? "bf16 or f16, instead of the model's (default bf16)"
                               : "bf16 or f16 (default bf16)")
       ->type_name("TYPE")
+      ->group("What");
+  const auto type = [&](const char* name, std::optional<std::string>* value, const char* help) {
+    command.add_option(name, *value, help)->type_name("TYPE")->group("What");
+  };
+  type("--q-dtype", &flags->q_dtype, "Of q, instead of --dtype: also f32, and fp8 with fp8 KV");
+  type("--kv-dtype", &flags->kv_dtype, "Of K and V: also fp8_e4m3 (fp8) and fp8_e5m2");
+  type("--out-dtype", &flags->out_dtype, "Of the result: also f32");
+  command
+      .add_option(
+          "--kv-layout", flags->kv_layout,
+          "rows (any strides) or vllm (K [.., head_size/x, block_size, x], V [.., head_size, "
+          "block_size])")
+      ->type_name("LAYOUT")
       ->group("What");
   command
       .add_option(
@@ -205,19 +247,22 @@ Result<QueryLengths> queries_of(const SpecFlags& flags) {
   return usage("--queries " + flags.queries + ": must be one, few or many");
 }
 
-Status add_model(const models::ModelShape& shape, const std::string& name,
-                 const ModelKernels& kernels, WorkList* list) {
+Status add_model(const models::ModelShape& shape, const std::string& name, const SpecFlags& flags,
+                 WorkList* list) {
+  const Result<QueryLengths> queries = queries_of(flags);
+  if (!queries) return queries.status();
+  const int block_size = flags.block_size.value_or(kDefaultBlockSize);
   list->description += name + ": " + models::describe_model(shape);
   for (const models::LayerKind& kind : shape.kinds) {
     if (models::needs_no_kernel(kind)) continue;
-    Result<KernelSpec> spec =
-        models::spec_of_kind(shape, kind, kernels.block_size, kernels.queries);
+    Result<KernelSpec> spec = models::spec_of_kind(shape, kind, block_size, *queries);
     if (!spec) {
       if (spec.status().code() != StatusCode::kUnsupported) return spec.status();
       list->unsupported.push_back(name + ": " + spec.status().message());
       continue;
     }
-    spec->debug = kernels.debug;
+    spec->debug = flags.debug;
+    if (Status s = set_elements(flags, &*spec); !s) return s.with_context(name);
     WorkItem item = {.spec = *spec,
                      .num_kv_heads = kind.attention.num_kv_heads,
                      .scale = kind.attention.scale,
@@ -262,11 +307,7 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
     const Result<models::ModelShape> share =
         models::apply_tensor_parallel(*shape, flags.tensor_parallel.value_or(1));
     if (!share) return share.status().with_context(path);
-    const Result<QueryLengths> queries = queries_of(flags);
-    if (!queries) return queries.status();
-    const ModelKernels kernels = {flags.block_size.value_or(kDefaultBlockSize), *queries,
-                                  flags.debug};
-    if (Status s = add_model(*share, model_name(path), kernels, &list); !s) return s;
+    if (Status s = add_model(*share, model_name(path), flags, &list); !s) return s;
   }
   return list;
 }
@@ -299,6 +340,9 @@ std::string short_spec(const KernelSpec& spec) {
                                                           : "many ";
   text += std::string(data_type_name(spec.q_dtype)) + " d" + std::to_string(spec.head_size) + " b" +
           std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size);
+  if (spec.kv_dtype != spec.q_dtype) text += " kv " + std::string(data_type_name(spec.kv_dtype));
+  if (spec.out_dtype != spec.q_dtype) text += " out " + std::string(data_type_name(spec.out_dtype));
+  if (spec.kv_layout == KvLayout::kVllm) text += " vllm";
   if (spec.causality == Causality::kCausal) text += " causal";
   if (spec.causality == Causality::kPerSequence) text += " causal by flag";
   if (spec.kv_table == KvTable::kCsr) text += " csr";

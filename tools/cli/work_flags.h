@@ -26,6 +26,10 @@ struct SpecFlags {
   std::optional<int> num_heads;
   std::optional<int> num_kv_heads;
   std::optional<std::string> dtype;
+  std::optional<std::string> q_dtype;  // instead of dtype
+  std::optional<std::string> kv_dtype;
+  std::optional<std::string> out_dtype;
+  std::string kv_layout = "rows";  // rows, vllm
   std::optional<int> tensor_parallel;
   std::string queries = "one";  // one, few, many
   bool causal = false;
@@ -75,14 +79,9 @@ struct WorkList {
 // no error.
 Result<WorkList> make_work_list(const SpecFlags& flags);
 
-// The kernels of one model, added to `list`.
-struct ModelKernels {
-  int block_size = 16;
-  QueryLengths queries = QueryLengths::kOne;
-  bool debug = false;
-};
-Status add_model(const models::ModelShape& shape, const std::string& name,
-                 const ModelKernels& kernels, WorkList* list);
+// The kernels of one model, with the flags that a model leaves open, added to `list`.
+Status add_model(const models::ModelShape& shape, const std::string& name, const SpecFlags& flags,
+                 WorkList* list);
 
 // --queries; kInvalidArgument with what is legal.
 Result<QueryLengths> queries_of(const SpecFlags& flags);

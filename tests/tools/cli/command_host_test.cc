@@ -90,8 +90,8 @@ TEST(CheckTest, PlantedErrorFailsWithItsOwnExitCode) {
   CommandRunner runner;
   runner.set_variable("PAGEJIT_HOST_CXX", runner.write_script("c++", R"(for source; do :; done
 if [ -f "$source" ]; then
-  grep -q 'VisibleRange range = {0, token_end_};' "$source" || exit 1
-  sed -i 's/VisibleRange range = {0, token_end_};/VisibleRange range = {0, token_end_ - 1};/' "$source"
+  grep -q 'bool is_seen = token < work_.token_end;' "$source" || exit 1
+  sed -i 's/bool is_seen = token < work_.token_end;/bool is_seen = token < work_.token_end - 1;/' "$source"
 fi
 exec c++ "$@"
 )"));

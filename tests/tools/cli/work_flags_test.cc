@@ -106,7 +106,21 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
             "--window, --chunk, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
   flags.dtype = "fp8";
-  EXPECT_EQ(error_of(flags).substr(0, 26), "--dtype: data type \"fp8\": ");
+  EXPECT_EQ(error_of(flags),
+            "--dtype: fp8_e4m3: must be bf16 or f16; other types have --q-dtype, --kv-dtype and "
+            "--out-dtype");
+  flags.dtype = "bf61";
+  EXPECT_EQ(error_of(flags).substr(0, 27), "--dtype: data type \"bf61\": ");
+  flags = spec_flags();
+  flags.kv_dtype = "f32";
+  EXPECT_EQ(make_work_list(flags).status().to_string(),
+            "unsupported: kv_dtype f32: must be f16, bf16, fp8_e4m3 or fp8_e5m2");
+  flags = spec_flags();
+  flags.out_dtype = "int4";
+  EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int4\": ");
+  flags = spec_flags();
+  flags.kv_layout = "nhd";
+  EXPECT_EQ(error_of(flags), "--kv-layout nhd: must be rows or vllm");
   flags = spec_flags();
   flags.head_size = 100;
   EXPECT_EQ(error_of(flags), "head_size 100: must be a multiple of 8 in [8, 256], or 512");
@@ -169,7 +183,9 @@ TEST(WorkListTest, WindowsAndCapsOfAModelAreLaunchArguments) {
   models::LayerAttention both_sides = attention;
   both_sides.mask = models::MaskKind::kBidirectional;
   shape.kinds = {{attention, {0}}, {wider, {1}}, {both_sides, {2}}};
-  ASSERT_TRUE(add_model(shape, "m", {.queries = QueryLengths::kMany}, &list).is_ok());
+  SpecFlags flags;
+  flags.queries = "many";
+  ASSERT_TRUE(add_model(shape, "m", flags, &list).is_ok());
   ASSERT_EQ(list.items.size(), 3u);
   EXPECT_EQ(list.specs().size(), 2u) << "the width of a window is no part of the spec";
   EXPECT_EQ(list.items[0].window_left, 63) << "64 keys, the query's own included";
