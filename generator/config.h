@@ -6,9 +6,11 @@
 #include <string>
 #include <variant>
 
+#include "pagejit/merge_states.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
 #include "templates/shared/attention_params.h"
+#include "templates/shared/merge_states_params.h"
 
 namespace pagejit {
 
@@ -29,9 +31,21 @@ struct KernelConfig {
   int tile_tokens() const { return attention.token_groups * attention.group_tokens; }
 };
 
+// The same for families whose kernels use no dynamic shared memory.
+template <class Spec, class Constants>
+struct SimpleConfig {
+  Spec spec;
+  Target target;
+  Constants constants;
+
+  int threads_per_cta() const { return constants.num_threads; }
+  int shared_bytes() const { return 0; }
+};
+using MergeStatesConfig = SimpleConfig<MergeStatesSpec, pagejit_shared::MergeStatesConfig>;
+
 // Every family has spec, target, threads_per_cta() and shared_bytes().
-using AnySpec = std::variant<KernelSpec>;
-using AnyConfig = std::variant<KernelConfig>;
+using AnySpec = std::variant<KernelSpec, MergeStatesSpec>;
+using AnyConfig = std::variant<KernelConfig, MergeStatesConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {

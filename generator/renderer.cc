@@ -6,6 +6,7 @@
 
 #include "generator/entry_text.h"
 #include "generator/families.h"
+#include "generator/merge_states.h"
 
 namespace pagejit {
 namespace {

@@ -95,6 +95,8 @@ std::string_view data_type_name(DataType type) {
       return "f16";
     case DataType::kBFloat16:
       return "bf16";
+    case DataType::kFloat32:
+      return "f32";
   }
   return "unknown";
 }

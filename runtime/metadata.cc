@@ -8,8 +8,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "templates/shared/attention_params.h"
-
 namespace pagejit {
 namespace {
 
@@ -140,6 +138,12 @@ std::string abi_of(const KernelConfig&) {
                      offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
                      offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
                      pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
+}
+
+std::string abi_of(const MergeStatesConfig&) {
+  using pagejit_shared::MergeStatesParams;
+  return fmt::format("merge-states-1:{}.{}.{}", sizeof(MergeStatesParams),
+                     offsetof(MergeStatesParams, out), offsetof(MergeStatesParams, num_states));
 }
 
 }  // namespace

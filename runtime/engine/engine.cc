@@ -40,28 +40,51 @@ Result<std::shared_ptr<Engine>> create_engine(EngineOptions options,
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<Kernel> Engine::prepare(const KernelSpec& spec, int device) {
-  return guarded([&]() -> Result<Kernel> {
+template <class Handle, class Spec>
+Result<Handle> Engine::prepare_handle(const Spec& spec, int device) {
+  return guarded([&]() -> Result<Handle> {
     Result<PreparedKernel> prepared = impl_->prepare(spec, device);
     if (!prepared) return prepared.status();
-    Kernel kernel;
-    kernel.loaded_ = std::move(prepared->kernel);
-    kernel.info_ = std::make_shared<const KernelInfo>(std::move(prepared->info));
-    return kernel;
+    Handle made;
+    KernelHandle& handle = made;
+    handle.loaded_ = std::move(prepared->kernel);
+    handle.info_ = std::make_shared<const KernelInfo>(std::move(prepared->info));
+    return made;
   });
+}
+
+Result<Kernel> Engine::prepare(const KernelSpec& spec, int device) {
+  return prepare_handle<Kernel>(spec, device);
+}
+
+template <KernelFamily Spec>
+Result<typename Spec::Handle> Engine::prepare(const Spec& spec, int device) {
+  return prepare_handle<typename Spec::Handle>(spec, device);
 }
 
 Result<KernelInfo> Engine::precompile(const KernelSpec& spec, const Target& target) {
   return guarded([&] { return impl_->precompile(spec, target); });
 }
 
-Result<std::string> Engine::render(const KernelSpec& spec, const Target& target) const {
-  return guarded([&]() -> Result<std::string> {
-    Result<KernelSource> source = impl_->render(spec, target);
-    if (!source) return source.status();
-    return std::move(source->text);
-  });
+template <KernelFamily Spec>
+Result<KernelInfo> Engine::precompile(const Spec& spec, const Target& target) {
+  return guarded([&] { return impl_->precompile(spec, target); });
 }
+
+Result<std::string> Engine::render(const KernelSpec& spec, const Target& target) const {
+  return guarded([&] { return impl_->render_text(spec, target); });
+}
+
+template <KernelFamily Spec>
+Result<std::string> Engine::render(const Spec& spec, const Target& target) const {
+  return guarded([&] { return impl_->render_text(spec, target); });
+}
+
+template PAGEJIT_EXPORT Result<MergeStatesKernel> Engine::prepare(const MergeStatesSpec&, int);
+template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const MergeStatesSpec&,
+                                                              const Target&);
+template PAGEJIT_EXPORT Result<std::string> Engine::render(const MergeStatesSpec&,
+                                                           const Target&) const;
 
 Result<Target> Engine::target_of_device(int device) {
   return guarded([&] { return impl_->target_of_device(device); });

@@ -30,6 +30,8 @@ inline constexpr int kInputWords = 1024;
 std::vector<DeviceFunctionCase> device_function_cases();
 // Those of them that are about matrices.
 std::vector<DeviceFunctionCase> matrix_function_cases();
+// Those that convert between element types.
+std::vector<DeviceFunctionCase> conversion_function_cases();
 
 // The kernel "conformance" of a case, to be put behind the device functions of a target.
 std::string kernel_text(const DeviceFunctionCase& test);

@@ -13,13 +13,14 @@
 
 namespace pagejit {
 
-enum class DataType : uint8_t { kFloat16 = 0, kBFloat16 = 1 };
+// Which of them a field may hold stands with the field.
+enum class DataType : uint8_t { kFloat16 = 0, kBFloat16 = 1, kFloat32 = 2 };
 
-// "f16", "bf16".
+// "f16", "bf16", "f32".
 PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
 // Accepts f16, fp16, float16, half, bf16, bfloat16. kInvalidArgument otherwise.
 PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);
-constexpr int data_type_bytes(DataType) { return 2; }
+constexpr int data_type_bytes(DataType type) { return type == DataType::kFloat32 ? 4 : 2; }
 
 // How many query tokens the sequences of a launch have.
 enum class QueryLengths : uint8_t {
@@ -81,8 +82,21 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // give equal text; different specs differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
-// The inverse; fields may come in any order, absent ones keep their defaults, unknown or repeated
-// ones are kInvalidArgument. The result is validated.
+// The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for
+// each; these are templates so that a braced list of fields still means a KernelSpec.
+template <class Spec>
+concept KernelFamily = requires {
+  typename Spec::Handle;
+};
+template <KernelFamily Spec>
+Status validate(const Spec& spec);
+template <KernelFamily Spec>
+Status supports(const Spec& spec, const Target& target);
+template <KernelFamily Spec>
+std::string canonical_text(const Spec& spec);
+
+// The inverse of a KernelSpec's text; fields may come in any order, absent ones keep their
+// defaults, unknown or repeated ones are kInvalidArgument. The result is validated.
 PAGEJIT_EXPORT Result<KernelSpec> parse_spec(std::string_view text);
 
 }  // namespace pagejit

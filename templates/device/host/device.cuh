@@ -101,6 +101,9 @@ PAGEJIT_UNCHECKED inline void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&
 PAGEJIT_UNCHECKED inline float exp2_approx(float x) { return api->exp2_approx(x); }
 PAGEJIT_UNCHECKED inline float log2_approx(float x) { return api->log2_approx(x); }
 PAGEJIT_UNCHECKED inline float rcp_approx(float x) { return api->rcp_approx(x); }
+PAGEJIT_UNCHECKED inline float unpack_f16(uint16_t code) {
+  return pagejit_emulator::f32_from_f16(code);
+}
 PAGEJIT_UNCHECKED inline uint32_t pack_f16x2(float low, float high) {
   return pagejit_emulator::f16_from_f32(low) |
          static_cast<uint32_t>(pagejit_emulator::f16_from_f32(high)) << 16;

@@ -27,6 +27,12 @@ PAGEJIT_DEVICE float max2(float a, float b) {
   return y;
 }
 
+PAGEJIT_DEVICE float unpack_f16(uint16_t code) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(code));
+  return y;
+}
+
 // The first PTX source is the upper half.
 PAGEJIT_DEVICE uint32_t pack_f16x2(float low, float high) {
   uint32_t y;

@@ -1,0 +1,31 @@
+// The element types of tensors that kernels read and write: what host and device agree on. Plain
+// C++20 without includes.
+#pragma once
+
+// Set by the device preludes; host code needs no marker.
+#ifndef PAGEJIT_HOST_DEVICE
+#define PAGEJIT_HOST_DEVICE
+#endif
+
+namespace pagejit_shared {
+
+// The same numbers as pagejit::DataType.
+enum class Element : int {
+  kFloat16 = 0,
+  kBFloat16 = 1,
+  kFloat32 = 2,
+};
+
+PAGEJIT_HOST_DEVICE constexpr int element_bytes(Element element) {
+  return element == Element::kFloat32 ? 4 : 2;
+}
+
+// The most elements, a power of two, that one access of at most 16 bytes moves, so that they divide
+// `count`.
+PAGEJIT_HOST_DEVICE constexpr int vector_elements(int bytes_per_element, int count) {
+  int elements = 16 / bytes_per_element;
+  while (count % elements != 0) elements /= 2;
+  return elements;
+}
+
+}  // namespace pagejit_shared
