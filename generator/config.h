@@ -6,10 +6,12 @@
 #include <string>
 #include <variant>
 
+#include "pagejit/cache_write.h"
 #include "pagejit/merge_states.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
 #include "templates/shared/attention_params.h"
+#include "templates/shared/cache_write_params.h"
 #include "templates/shared/merge_states_params.h"
 
 namespace pagejit {
@@ -42,10 +44,11 @@ struct SimpleConfig {
   int shared_bytes() const { return 0; }
 };
 using MergeStatesConfig = SimpleConfig<MergeStatesSpec, pagejit_shared::MergeStatesConfig>;
+using CacheWriteConfig = SimpleConfig<CacheWriteSpec, pagejit_shared::CacheWriteConfig>;
 
 // Every family has spec, target, threads_per_cta() and shared_bytes().
-using AnySpec = std::variant<KernelSpec, MergeStatesSpec>;
-using AnyConfig = std::variant<KernelConfig, MergeStatesConfig>;
+using AnySpec = std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec>;
+using AnyConfig = std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {

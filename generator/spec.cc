@@ -97,6 +97,12 @@ std::string_view data_type_name(DataType type) {
       return "bf16";
     case DataType::kFloat32:
       return "f32";
+    case DataType::kFloat8E4M3:
+      return "e4m3";
+    case DataType::kFloat8E5M2:
+      return "e5m2";
+    case DataType::kInt8:
+      return "int8";
   }
   return "unknown";
 }

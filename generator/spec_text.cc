@@ -18,6 +18,10 @@ Status check_wide_type(std::string_view field, DataType type) {
                                                   ": legal are f16 (0), bf16 (1) and f32 (2)");
 }
 
+bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
+
+bool has_float8_convert(const Target& target) { return target.sm >= 89; }
+
 std::string text_field(std::string_view name, std::string_view value) {
   return " " + std::string(name) + "=" + std::string(value);
 }
@@ -42,6 +46,12 @@ std::string element_name(pagejit_shared::Element element) {
       return "kBFloat16";
     case pagejit_shared::Element::kFloat32:
       return "kFloat32";
+    case pagejit_shared::Element::kFloat8E4M3:
+      return "kFloat8E4M3";
+    case pagejit_shared::Element::kFloat8E5M2:
+      return "kFloat8E5M2";
+    case pagejit_shared::Element::kInt8:
+      return "kInt8";
   }
   return "unknown";
 }

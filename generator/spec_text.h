@@ -16,6 +16,11 @@ Status check_range(std::string_view field, int value, int low, int high);
 // kInvalidArgument "field name: legal are f16, bf16 and f32".
 Status check_wide_type(std::string_view field, DataType type);
 
+bool is_8_bit(DataType type);
+
+// Whether the target has instructions that round f32 to 8-bit floats.
+bool has_float8_convert(const Target& target);
+
 // " name=value".
 std::string text_field(std::string_view name, std::string_view value);
 std::string text_field(std::string_view name, int value);

@@ -146,6 +146,13 @@ std::string abi_of(const MergeStatesConfig&) {
                      offsetof(MergeStatesParams, out), offsetof(MergeStatesParams, num_states));
 }
 
+std::string abi_of(const CacheWriteConfig&) {
+  using pagejit_shared::CacheWriteParams;
+  return fmt::format("cache-write-1:{}.{}.{}", sizeof(CacheWriteParams),
+                     offsetof(CacheWriteParams, key_stride_token),
+                     offsetof(CacheWriteParams, num_q_heads));
+}
+
 }  // namespace
 
 std::string parameter_abi(const AnyConfig& config) {

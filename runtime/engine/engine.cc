@@ -80,11 +80,13 @@ Result<std::string> Engine::render(const Spec& spec, const Target& target) const
   return guarded([&] { return impl_->render_text(spec, target); });
 }
 
-template PAGEJIT_EXPORT Result<MergeStatesKernel> Engine::prepare(const MergeStatesSpec&, int);
-template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const MergeStatesSpec&,
-                                                              const Target&);
-template PAGEJIT_EXPORT Result<std::string> Engine::render(const MergeStatesSpec&,
-                                                           const Target&) const;
+#define PAGEJIT_FAMILY(Spec)                                                                 \
+  template PAGEJIT_EXPORT Result<Spec::Handle> Engine::prepare(const Spec&, int);            \
+  template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const Spec&, const Target&); \
+  template PAGEJIT_EXPORT Result<std::string> Engine::render(const Spec&, const Target&) const;
+PAGEJIT_FAMILY(MergeStatesSpec)
+PAGEJIT_FAMILY(CacheWriteSpec)
+#undef PAGEJIT_FAMILY
 
 Result<Target> Engine::target_of_device(int device) {
   return guarded([&] { return impl_->target_of_device(device); });

@@ -13,6 +13,18 @@ struct Bits {
     uint32_t v[kBytes < 4 ? 1 : kBytes / 4];
   };
 
+  PAGEJIT_DEVICE void load(const void* p) {
+    if constexpr (kBytes == 1) {
+      words[0] = dev::load_global(static_cast<const uint8_t*>(p));
+    } else if constexpr (kBytes == 2) {
+      words[0] = dev::load_global(static_cast<const uint16_t*>(p));
+    } else {
+      const Words loaded = dev::load_global(static_cast<const Words*>(p));
+#pragma unroll
+      for (int i = 0; i < kBytes / 4; ++i) words[i] = loaded.v[i];
+    }
+  }
+
   // For memory that nobody writes during the launch.
   PAGEJIT_DEVICE void load_nc(const void* p) {
     if constexpr (kBytes == 1) {
@@ -37,6 +49,13 @@ struct Bits {
       for (int i = 0; i < kBytes / 4; ++i) stored.v[i] = words[i];
       dev::store_global(static_cast<Words*>(p), stored);
     }
+  }
+
+  // Element i of kElementBytes.
+  template <int kElementBytes>
+  PAGEJIT_DEVICE Bits<kElementBytes> element(int i) const {
+    constexpr int kPerWord = kElementBytes < 4 ? 4 / kElementBytes : 1;
+    return {{words[i / kPerWord] >> (i % kPerWord * kElementBytes * 8 % 32)}};
   }
 
   PAGEJIT_DEVICE uint16_t half(int i) const {

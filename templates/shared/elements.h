@@ -14,10 +14,14 @@ enum class Element : int {
   kFloat16 = 0,
   kBFloat16 = 1,
   kFloat32 = 2,
+  kFloat8E4M3 = 3,
+  kFloat8E5M2 = 4,
+  kInt8 = 5,
 };
 
 PAGEJIT_HOST_DEVICE constexpr int element_bytes(Element element) {
-  return element == Element::kFloat32 ? 4 : 2;
+  if (element == Element::kFloat32) return 4;
+  return element == Element::kFloat16 || element == Element::kBFloat16 ? 2 : 1;
 }
 
 // The most elements, a power of two, that one access of at most 16 bytes moves, so that they divide

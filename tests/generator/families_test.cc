@@ -20,6 +20,9 @@ using ::testing::Not;
 constexpr DataType kF16 = DataType::kFloat16;
 constexpr DataType kBF16 = DataType::kBFloat16;
 constexpr DataType kF32 = DataType::kFloat32;
+constexpr DataType kE4M3 = DataType::kFloat8E4M3;
+constexpr DataType kE5M2 = DataType::kFloat8E5M2;
+constexpr DataType kInt8 = DataType::kInt8;
 
 std::string kernel_text(const AnySpec& spec, const char* target) {
   const auto config = plan_any(spec, *parse_target(target));
@@ -30,7 +33,13 @@ std::string kernel_text(const AnySpec& spec, const char* target) {
 }
 
 // One spec of each family.
-std::vector<AnySpec> one_of_each() { return {MergeStatesSpec{kBF16, kF32, 72, true}}; }
+std::vector<AnySpec> one_of_each() {
+  return {MergeStatesSpec{kBF16, kF32, 72, true}, CacheWriteSpec{.kv_dtype = kE4M3,
+                                                                 .scale = KvScale::kHead,
+                                                                 .rope = RopeStyle::kNeox,
+                                                                 .rotary_dim = 64,
+                                                                 .debug = true}};
+}
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
   for (const AnySpec& spec : one_of_each()) {
@@ -62,6 +71,26 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   specs.emplace_back(MergeStatesSpec{kBF16, kF16, 128});
   specs.emplace_back(MergeStatesSpec{kBF16, kBF16, 64});
   specs.emplace_back(MergeStatesSpec{kBF16, kBF16, 128, true});
+  const CacheWriteSpec write;
+  specs.emplace_back(write);
+  const auto add = [&](auto change) {
+    CacheWriteSpec spec = write;
+    change(spec);
+    specs.emplace_back(spec);
+  };
+  add([](auto& s) { s.dtype = s.kv_dtype = kF16; });
+  add([](auto& s) { s.kv_dtype = kE4M3, s.scale = KvScale::kTensor; });
+  add([](auto& s) { s.kv_dtype = kE5M2, s.scale = KvScale::kTensor; });
+  add([](auto& s) { s.kv_dtype = kE4M3, s.scale = KvScale::kTokenHead; });
+  add([](auto& s) { s.head_size = 64; });
+  add([](auto& s) { s.block_size = 64; });
+  add([](auto& s) { s.layout = KvLayout::kChunkedKeys; });
+  add([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 64; });
+  add([](auto& s) { s.rope = RopeStyle::kInterleaved, s.rotary_dim = 64; });
+  add([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 32; });
+  add([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 32, s.cos_sin_dtype = kBF16; });
+  add([](auto& s) { s.row_alignment = 8; });
+  add([](auto& s) { s.debug = true; });
   std::set<std::string> texts;
   std::set<std::string> names;
   for (const AnySpec& spec : specs) {
@@ -95,6 +124,69 @@ TEST(MergeStatesSpecTest, CanonicalTextHasEveryField) {
   EXPECT_EQ(canonical_text(MergeStatesSpec{}), "merge_states in=bf16 out=bf16 head_size=128");
   EXPECT_EQ(canonical_text(MergeStatesSpec{kF16, kF32, 72, true}),
             "merge_states in=f16 out=f32 head_size=72 listed=1");
+}
+
+TEST(CacheWriteSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
+  const auto message = [](auto change) {
+    CacheWriteSpec spec;
+    change(spec);
+    return validate(spec).message();
+  };
+  EXPECT_EQ(message([](auto&) {}), "");
+  EXPECT_EQ(message([](auto& s) { s.dtype = kInt8; }),
+            "dtype 5: legal are f16 (0), bf16 (1) and f32 (2)");
+  EXPECT_EQ(message([](auto& s) { s.kv_dtype = kF16; }),
+            "kv_dtype f16: must be dtype (bf16), e4m3, e5m2 or int8");
+  EXPECT_EQ(message([](auto& s) { s.kv_dtype = static_cast<DataType>(9); }),
+            "kv_dtype 9: must be dtype (bf16), e4m3, e5m2 or int8");
+  EXPECT_EQ(message([](auto& s) { s.scale = KvScale::kHead; }),
+            "scale 2: must be none (0) where kv_dtype is dtype (bf16)");
+  EXPECT_EQ(message([](auto& s) { s.scale = static_cast<KvScale>(4); }),
+            "scale 4: legal are none (0), tensor (1), head (2) and token_head (3)");
+  EXPECT_EQ(message([](auto& s) { s.kv_dtype = kE4M3; }),
+            "scale 0: must be tensor (1), head (2) or token_head (3) where kv_dtype is e4m3");
+  EXPECT_EQ(message([](auto& s) { s.kv_dtype = kInt8, s.scale = KvScale::kHead; }),
+            "scale 2: must be token_head (3) where kv_dtype is int8");
+  EXPECT_EQ(message([](auto& s) { s.layout = static_cast<KvLayout>(2); }),
+            "layout 2: legal are strided (0) and chunked_keys (1)");
+  EXPECT_EQ(message([](auto& s) { s.head_size = 4097; }), "head_size 4097: must be in [1, 4096]");
+  EXPECT_EQ(message([](auto& s) { s.block_size = 0; }), "block_size 0: must be in [1, 65536]");
+  EXPECT_EQ(message([](auto& s) { s.row_alignment = 1; }),
+            "row_alignment 1: must be a power of two in [2, 16] for dtype bf16");
+  EXPECT_EQ(message([](auto& s) { s.row_alignment = 12; }),
+            "row_alignment 12: must be a power of two in [2, 16] for dtype bf16");
+  EXPECT_EQ(message([](auto& s) { s.layout = KvLayout::kChunkedKeys, s.head_size = 68; }),
+            "head_size 68: must be a multiple of 8 where layout is chunked_keys (1) and kv_dtype "
+            "bf16");
+  EXPECT_EQ(message([](auto& s) { s.rope = static_cast<RopeStyle>(3); }),
+            "rope 3: legal are none (0), neox (1) and interleaved (2)");
+  EXPECT_EQ(message([](auto& s) { s.rotary_dim = 64; }),
+            "rotary_dim 64: must be 0 where rope is none (0)");
+  EXPECT_EQ(message([](auto& s) { s.cos_sin_dtype = kBF16; }),
+            "cos_sin_dtype bf16: must be f32 where rope is none (0)");
+  EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 130; }),
+            "rotary_dim 130: must be even and in [2, head_size (128)]");
+  EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 63; }),
+            "rotary_dim 63: must be even and in [2, head_size (128)]");
+  EXPECT_EQ(message([](auto& s) {
+              s.rope = RopeStyle::kInterleaved, s.rotary_dim = 64, s.head_size = 65;
+            }),
+            "head_size 65: must be even where rope is interleaved (2)");
+  EXPECT_EQ(message([](auto& s) {
+              s.rope = RopeStyle::kInterleaved, s.rotary_dim = 64, s.row_alignment = 2;
+            }),
+            "row_alignment 2: must be at least a pair of elements (4) where rope is interleaved "
+            "(2)");
+}
+
+TEST(CacheWriteSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
+  EXPECT_EQ(canonical_text(CacheWriteSpec{}),
+            "cache_write dtype=bf16 kv=bf16 scale=none head_size=128 block_size=16");
+  EXPECT_EQ(canonical_text(CacheWriteSpec{kF16, kE5M2, KvScale::kTokenHead, KvLayout::kChunkedKeys,
+                                          96, 8, RopeStyle::kInterleaved, 32, kF16, 4, true}),
+            "cache_write dtype=f16 kv=e5m2 scale=token_head head_size=96 block_size=8 "
+            "layout=chunked_keys rope=interleaved rotary_dim=32 cos_sin=f16 row_alignment=4 "
+            "debug=1");
 }
 
 }  // namespace

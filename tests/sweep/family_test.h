@@ -20,6 +20,7 @@ uint32_t encode_element(DataType type, float value);
 float decode_element(DataType type, uint32_t code);
 // The same in arrays of bytes.
 void put_element(DataType type, std::vector<uint8_t>& bytes, int64_t index, float value);
+uint32_t get_code(DataType type, const std::vector<uint8_t>& bytes, int64_t index);
 float get_element(DataType type, const std::vector<uint8_t>& bytes, int64_t index);
 
 // Device memory from a vector, and back.

@@ -6,15 +6,17 @@
 #include <string>
 #include <utility>
 
+#include "generator/families.h"
 #include "generator/renderer.h"
 #include "runtime/engine/dependencies.h"
+#include "tests/sweep/cache_write_batch.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
 
-enum class Family { kMergeStates };
+enum class Family { kMergeStates, kCacheWrite };
 
 struct PlantedBug {
   const char* name;
@@ -25,6 +27,10 @@ struct PlantedBug {
 };
 
 constexpr const char* kMerge = "merge_states/merge_states.cuh";
+constexpr const char* kWrite = "cache_write/cache_write.cuh";
+constexpr const char* kRow = "cache_write/cache_row.cuh";
+constexpr const char* kRope = "cache_write/rope.cuh";
+constexpr const char* kFloat8 = "elements/float8.cuh";
 constexpr const char* kElements = "elements/elements.cuh";
 
 const PlantedBug kBugs[] = {
@@ -45,6 +51,54 @@ const PlantedBug kBugs[] = {
      "i + 1 < kCount ? values[i + 1 < kCount ? i + 1 : i] : 0.0f", "values[i]"},
     {"UpperHalvesAreTheLower", Family::kMergeStates, kElements, "words[i / 2] >> (i % 2 * 16)",
      "words[i / 2]"},
+    {"SkippedTokensAreWritten", Family::kCacheWrite, kWrite, "(is_query || slot >= 0)",
+     "(is_query || slot >= -1)"},
+    {"SkippedTokensKeepTheirQueries", Family::kCacheWrite, kWrite, "(is_query || slot >= 0)",
+     "slot >= 0"},
+    {"LastHeadsAreDropped", Family::kCacheWrite, kWrite, "row_idx < num_rows &&",
+     "row_idx + 1 < num_rows &&"},
+    {"ValuesTakeTheKeysScale", Family::kCacheWrite, kWrite,
+     "is_value ? params.v_scale : params.k_scale;\n  return", "params.k_scale;\n  return"},
+    {"HeadsShareAScale", Family::kCacheWrite, kWrite, "C.scale == KvScale::kHead ? head : 0", "0"},
+    {"ValuesAreRotated", Family::kCacheWrite, kWrite, "is_value ? nullptr : cos_sin", "cos_sin"},
+    {"ScalesIgnoreTheHead", Family::kCacheWrite, kWrite, "slot * params.num_kv_heads + head",
+     "slot * params.num_kv_heads"},
+    {"PositionIsTheToken", Family::kCacheWrite, kWrite,
+     "int64_t position = dev::load_global_nc(params.positions + token);",
+     "int64_t position = token;"},
+    {"ValuesUseTheKeysStride", Family::kCacheWrite, kWrite, "is_value ? params.value_stride_token",
+     "is_value ? params.key_stride_token"},
+    {"SlotIsTakenModuloItsBlock", Family::kCacheWrite, kRow, "slot - block * C.block_size",
+     "slot % C.block_size * 0"},
+    {"ValuesLieInChunks", Family::kCacheWrite, kRow, "} else if (is_value) {",
+     "} else if (false) {"},
+    {"ChunksAreHalfAsLarge", Family::kCacheWrite, kRow, "chunk * kChunk + element % kChunk",
+     "chunk * kChunk + element % (kChunk / 2)"},
+    {"ScaleIsMultiplied", Family::kCacheWrite, kRow, "values[i] /= scale", "values[i] *= scale"},
+    {"NegativeValuesHaveNoScale", Family::kCacheWrite, kRow,
+     "values[i] < 0.0f ? -values[i] : values[i]", "values[i]"},
+    {"ScaleIsThatOfALane", Family::kCacheWrite, kRow, "C.threads_per_row / 2; mask > 0",
+     "C.threads_per_row / 4; mask > 0"},
+    {"SineHasTheWrongSign", Family::kCacheWrite, kRope, "x[i] * cos[i] - y[i] * sin[i]",
+     "x[i] * cos[i] + y[i] * sin[i]"},
+    {"SecondHalfTurnsWithTheFirstResult", Family::kCacheWrite, kRope,
+     "y[i] = y[i] * cos[i] + x[i] * sin[i];\n        x[i] = turned;",
+     "x[i] = turned;\n        y[i] = y[i] * cos[i] + x[i] * sin[i];"},
+    {"RestOfTheRowIsLost", Family::kCacheWrite, kRope,
+     "int element = C.rotary_dim + first_element; element < end_element",
+     "int element = C.rotary_dim + first_element; element < 0"},
+    {"PairsBehindTheRotationTurn", Family::kCacheWrite, kRope,
+     "cos_sin != nullptr && element < C.rotary_dim", "cos_sin != nullptr"},
+    {"SinesOfPairsAreCosines", Family::kCacheWrite, kRope,
+     "load_cos_sin<kPairs>(C.rotary_dim / 2 + element / 2, sin)",
+     "load_cos_sin<kPairs>(element / 2, sin)"},
+    {"TiesAreRoundedUp", Family::kCacheWrite, kFloat8, "((1u << (kDropped - 1)) - 1)",
+     "(1u << (kDropped - 1))"},
+    {"NothingSaturates", Family::kCacheWrite, kFloat8, "code < kMaxCode ? code : kMaxCode", "code"},
+    {"SubnormalsAreFlushed", Family::kCacheWrite, kFloat8,
+     "return sign | (__builtin_bit_cast(uint32_t, sum) - kUnits);", "return sign;"},
+    {"BytesOfAWordAreSwapped", Family::kCacheWrite, kFloat8, "pair << (i % 4 * 8)",
+     "pair << (i % 4 * 8 ^ 16)"},
 };
 
 class PlantedFamilyBugTest : public EmulatorTest {
@@ -66,6 +120,10 @@ class PlantedFamilyBugTest : public EmulatorTest {
     EngineOptions options = device().options;
     options.disk_cache = false;
     EngineDependencies dependencies = default_dependencies(options);
+    // Without the instructions for 8 bits, so that the arithmetic in their place is tested.
+    dependencies.plan = [](const AnySpec& spec, const Target&) {
+      return plan_any(spec, Target::host(80));
+    };
     dependencies.render = [templates](const AnyConfig& config) {
       return render(config, *templates);
     };
@@ -79,6 +137,8 @@ class PlantedFamilyBugTest : public EmulatorTest {
     switch (family) {
       case Family::kMergeStates:
         return find_merge_bug(bugged);
+      case Family::kCacheWrite:
+        return find_write_bug(bugged);
     }
     return "";
   }
@@ -104,12 +164,46 @@ class PlantedFamilyBugTest : public EmulatorTest {
     return "";
   }
 
+  std::string find_write_bug(Engine& bugged) {
+    CacheWriteSpec plain{.head_size = 72, .block_size = 5};
+    plain.rope = RopeStyle::kNeox;
+    plain.rotary_dim = 48;
+    CacheWriteSpec chunked{.kv_dtype = DataType::kFloat8E4M3,
+                           .scale = KvScale::kHead,
+                           .layout = KvLayout::kChunkedKeys,
+                           .head_size = 64,
+                           .block_size = 8};
+    CacheWriteSpec small = chunked;
+    small.dtype = DataType::kFloat16;
+    small.kv_dtype = DataType::kFloat8E5M2;
+    CacheWriteSpec found{.kv_dtype = DataType::kInt8,
+                         .scale = KvScale::kTokenHead,
+                         .head_size = 128,
+                         .rope = RopeStyle::kInterleaved,
+                         .rotary_dim = 64};
+    for (const CacheWriteSpec& spec : {plain, chunked, small, found}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault = check_cache_write(
+          bugged, session(),
+          {.spec = spec,
+           .num_tokens = 33,
+           .num_kv_heads = 3,
+           .num_q_heads = spec.rope == RopeStyle::kNone ? 0 : 5,
+           .num_blocks = 20,
+           .order = spec.layout == KvLayout::kStrided ? RowOrder::kInterleaved : RowOrder::kNhd,
+           .source_pad = 8});
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
   std::string changed_;
 };
 
 TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
   const std::shared_ptr<Engine> engine = make_engine(nullptr);
   EXPECT_EQ(find_bug(*engine, Family::kMergeStates), "");
+  EXPECT_EQ(find_bug(*engine, Family::kCacheWrite), "");
 }
 
 class EachPlantedFamilyBugTest : public PlantedFamilyBugTest,

@@ -23,6 +23,7 @@ struct DeviceFunctionCase {
   std::function<Words(const Words& in)> expected;
   // Largest difference of two f32 words relative to the expected one; 0: the same bits.
   double tolerance = 0;
+  int min_sm = 80;  // of GPUs that have the instruction
 };
 
 inline constexpr int kInputWords = 1024;

@@ -73,6 +73,30 @@ TEST_P(FamilyMatrixTest, MergeStatesCompilesWithoutSpills) {
   }
 }
 
+TEST_P(FamilyMatrixTest, CacheWriteCompilesWithoutSpills) {
+  for (const DataType type : kWideTypes) {
+    expect_clean(CacheWriteSpec{.dtype = type, .kv_dtype = type});
+    expect_clean(CacheWriteSpec{.dtype = type,
+                                .kv_dtype = DataType::kInt8,
+                                .scale = KvScale::kTokenHead,
+                                .rope = RopeStyle::kInterleaved,
+                                .rotary_dim = 64});
+  }
+  for (const DataType kv : {DataType::kFloat8E4M3, DataType::kFloat8E5M2}) {
+    expect_clean(CacheWriteSpec{.kv_dtype = kv,
+                                .scale = KvScale::kHead,
+                                .layout = KvLayout::kChunkedKeys,
+                                .rope = RopeStyle::kNeox,
+                                .rotary_dim = 128,
+                                .debug = true});
+    expect_clean(CacheWriteSpec{.dtype = DataType::kFloat16,
+                                .kv_dtype = kv,
+                                .scale = KvScale::kTensor,
+                                .head_size = 33,
+                                .block_size = 24});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest, ::testing::ValuesIn(known_targets()),
                          [](const auto& test) { return test.param.to_string(); });
 

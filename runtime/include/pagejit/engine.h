@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "pagejit/cache_write.h"
 #include "pagejit/export.h"
 #include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
@@ -119,7 +120,8 @@ class PAGEJIT_EXPORT Engine {
   // compiler is taken. Kernels stay loaded when no handle is left, up to about a thousand of them;
   // then the least recently prepared are unloaded.
   Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
-  // The same for the other families: MergeStatesSpec (merge_states.h).
+  // The same for the other families: MergeStatesSpec (merge_states.h), CacheWriteSpec
+  // (cache_write.h).
   template <KernelFamily Spec>
   Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
 

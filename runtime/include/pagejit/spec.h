@@ -14,13 +14,23 @@
 namespace pagejit {
 
 // Which of them a field may hold stands with the field.
-enum class DataType : uint8_t { kFloat16 = 0, kBFloat16 = 1, kFloat32 = 2 };
+enum class DataType : uint8_t {
+  kFloat16 = 0,
+  kBFloat16 = 1,
+  kFloat32 = 2,
+  kFloat8E4M3 = 3,  // finite, NaN is 0x7f and 0xff
+  kFloat8E5M2 = 4,
+  kInt8 = 5,
+};
 
-// "f16", "bf16", "f32".
+// "f16", "bf16", "f32", "e4m3", "e5m2", "int8".
 PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
 // Accepts f16, fp16, float16, half, bf16, bfloat16. kInvalidArgument otherwise.
 PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);
-constexpr int data_type_bytes(DataType type) { return type == DataType::kFloat32 ? 4 : 2; }
+constexpr int data_type_bytes(DataType type) {
+  if (type == DataType::kFloat32) return 4;
+  return type == DataType::kFloat16 || type == DataType::kBFloat16 ? 2 : 1;
+}
 
 // How many query tokens the sequences of a launch have.
 enum class QueryLengths : uint8_t {

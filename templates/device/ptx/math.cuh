@@ -46,4 +46,23 @@ PAGEJIT_DEVICE uint32_t pack_bf16x2(float low, float high) {
   return y;
 }
 
+// From here on: compute capability 8.9 and later.
+PAGEJIT_DEVICE uint16_t pack_e4m3x2(float low, float high) {
+  uint16_t y;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(high), "f"(low));
+  return y;
+}
+
+PAGEJIT_DEVICE uint16_t pack_e5m2x2(float low, float high) {
+  uint16_t y;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(y) : "f"(high), "f"(low));
+  return y;
+}
+
+PAGEJIT_DEVICE uint32_t unpack_e4m3x2(uint16_t codes) {
+  uint32_t y;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(codes));
+  return y;
+}
+
 }  // namespace dev
