@@ -14,20 +14,8 @@ Status invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
 }
 
-template <class Enum>
-Status check_enum(std::string_view field, Enum value, Enum last, std::string_view legal) {
-  const int number = static_cast<int>(value);
-  if (number >= 0 && number <= static_cast<int>(last)) return {};
-  return invalid(std::string(field) + " " + std::to_string(number) + ": legal are " +
-                 std::string(legal));
-}
-
 Status check_quantisation(const CacheWriteSpec& spec) {
-  if (Status s = check_enum("scale", spec.scale, KvScale::kTokenHead,
-                            "none (0), tensor (1), head (2) and token_head (3)");
-      !s) {
-    return s;
-  }
+  if (Status s = check_scale(spec.scale); !s) return s;
   const std::string type(data_type_name(spec.kv_dtype));
   const std::string scale = "scale " + std::to_string(static_cast<int>(spec.scale));
   if (spec.kv_dtype == spec.dtype) {
@@ -36,7 +24,7 @@ Status check_quantisation(const CacheWriteSpec& spec) {
   }
   if (!is_8_bit(spec.kv_dtype)) {
     return invalid("kv_dtype " + type + ": must be dtype (" +
-                   std::string(data_type_name(spec.dtype)) + "), e4m3, e5m2 or int8");
+                   std::string(data_type_name(spec.dtype)) + "), fp8_e4m3, fp8_e5m2 or int8");
   }
   if (spec.scale == KvScale::kNone) {
     return invalid(scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
@@ -78,26 +66,17 @@ Status check_rope(const CacheWriteSpec& spec) {
                  ") where rope is interleaved (2)");
 }
 
-Status check_layout(const CacheWriteSpec& spec) {
-  if (Status s = check_enum("layout", spec.layout, KvLayout::kChunkedKeys,
-                            "strided (0) and chunked_keys (1)");
-      !s) {
-    return s;
-  }
+Status check_rows(const CacheWriteSpec& spec) {
   if (Status s = check_range("head_size", spec.head_size, 1, kMaxHeadSize); !s) return s;
   if (Status s = check_range("block_size", spec.block_size, 1, kMaxBlockSize); !s) return s;
   const int alignment = spec.row_alignment;
   const int least = data_type_bytes(spec.dtype);
   if (alignment < least || alignment > 16 || (alignment & (alignment - 1)) != 0) {
-    return invalid("row_alignment " + std::to_string(alignment) +
-                   ": must be a power of two in [" + std::to_string(least) + ", 16] for dtype " +
+    return invalid("row_alignment " + std::to_string(alignment) + ": must be a power of two in [" +
+                   std::to_string(least) + ", 16] for dtype " +
                    std::string(data_type_name(spec.dtype)));
   }
-  const int chunk = 16 / data_type_bytes(spec.kv_dtype);
-  if (spec.layout == KvLayout::kStrided || spec.head_size % chunk == 0) return {};
-  return invalid("head_size " + std::to_string(spec.head_size) + ": must be a multiple of " +
-                 std::to_string(chunk) + " where layout is chunked_keys (1) and kv_dtype " +
-                 std::string(data_type_name(spec.kv_dtype)));
+  return check_layout(spec.layout, spec.head_size, spec.kv_dtype);
 }
 
 int vector_elements(const CacheWriteSpec& spec) {
@@ -111,17 +90,9 @@ int vector_elements(const CacheWriteSpec& spec) {
   return elements;
 }
 
-std::string scale_name(KvScale scale) {
-  constexpr const char* kNames[] = {"none", "tensor", "head", "token_head"};
-  return kNames[static_cast<int>(scale)];
-}
 std::string rope_name(RopeStyle rope) {
   constexpr const char* kNames[] = {"none", "neox", "interleaved"};
   return kNames[static_cast<int>(rope)];
-}
-std::string scale_constant(pagejit_shared::KvScale scale) {
-  constexpr const char* kNames[] = {"kNone", "kTensor", "kHead", "kTokenHead"};
-  return kNames[static_cast<int>(scale)];
 }
 std::string rope_constant(pagejit_shared::RopeStyle rope) {
   constexpr const char* kNames[] = {"kNone", "kNeox", "kInterleaved"};
@@ -132,7 +103,7 @@ std::string kernel_name(const CacheWriteSpec& spec) {
   std::string name = "pagejit_cache_write_";
   name += data_type_name(spec.dtype);
   name += "_" + std::string(data_type_name(spec.kv_dtype));
-  if (spec.scale != KvScale::kNone) name += "_" + scale_name(spec.scale);
+  if (spec.scale != KvScale::kNone) name += "_" + scale_text(spec.scale);
   name += "_d" + std::to_string(spec.head_size) + "_b" + std::to_string(spec.block_size);
   if (spec.layout == KvLayout::kChunkedKeys) name += "_chunked_keys";
   if (spec.rope != RopeStyle::kNone) {
@@ -154,10 +125,10 @@ Status validate(const CacheWriteSpec& spec) {
   if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt8)) {
     return invalid("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
                    ": must be dtype (" + std::string(data_type_name(spec.dtype)) +
-                   "), e4m3, e5m2 or int8");
+                   "), fp8_e4m3, fp8_e5m2 or int8");
   }
   if (Status s = check_quantisation(spec); !s) return s;
-  if (Status s = check_layout(spec); !s) return s;
+  if (Status s = check_rows(spec); !s) return s;
   return check_rope(spec);
 }
 
@@ -171,7 +142,7 @@ std::string canonical_text(const CacheWriteSpec& spec) {
   const CacheWriteSpec defaults;
   std::string text = "cache_write" + text_field("dtype", data_type_name(spec.dtype)) +
                      text_field("kv", data_type_name(spec.kv_dtype)) +
-                     text_field("scale", scale_name(spec.scale)) +
+                     text_field("scale", scale_text(spec.scale)) +
                      text_field("head_size", spec.head_size) +
                      text_field("block_size", spec.block_size);
   if (spec.layout == KvLayout::kChunkedKeys) text += text_field("layout", "chunked_keys");
@@ -227,8 +198,7 @@ EntryText entry_text(const CacheWriteConfig& config) {
                      {"kv", element_name(c.kv)},
                      {"cos_sin", element_name(c.cos_sin)},
                      {"scale", scale_constant(c.scale)},
-                     {"layout", c.layout == pagejit_shared::KvLayout::kStrided ? "kStrided"
-                                                                               : "kChunkedKeys"},
+                     {"layout", layout_constant(c.layout)},
                      {"rope", rope_constant(c.rope)},
                      {"head_size", number(c.head_size)},
                      {"rotary_dim", number(c.rotary_dim)},

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "generator/cache_ops.h"
 #include "generator/cache_write.h"
 #include "generator/entry_text.h"
 #include "generator/families.h"

@@ -97,10 +97,10 @@ std::string_view data_type_name(DataType type) {
       return "bf16";
     case DataType::kFloat32:
       return "f32";
-    case DataType::kFloat8E4M3:
-      return "e4m3";
-    case DataType::kFloat8E5M2:
-      return "e5m2";
+    case DataType::kFloat8E4m3:
+      return "fp8_e4m3";
+    case DataType::kFloat8E5m2:
+      return "fp8_e5m2";
     case DataType::kInt8:
       return "int8";
   }

@@ -18,6 +18,39 @@ Status check_wide_type(std::string_view field, DataType type) {
                                                   ": legal are f16 (0), bf16 (1) and f32 (2)");
 }
 
+Status check_scale(KvScale scale) {
+  return check_enum("scale", scale, KvScale::kTokenHead,
+                    "none (0), tensor (1), head (2) and token_head (3)");
+}
+
+Status check_layout(KvLayout layout, int head_size, DataType kv_dtype) {
+  if (Status s =
+          check_enum("layout", layout, KvLayout::kChunkedKeys, "strided (0) and chunked_keys (1)");
+      !s) {
+    return s;
+  }
+  const int chunk = 16 / data_type_bytes(kv_dtype);
+  if (layout == KvLayout::kStrided || head_size % chunk == 0) return {};
+  return Status(StatusCode::kInvalidArgument,
+                "head_size " + std::to_string(head_size) + ": must be a multiple of " +
+                    std::to_string(chunk) + " where layout is chunked_keys (1) and kv_dtype " +
+                    std::string(data_type_name(kv_dtype)));
+}
+
+std::string scale_text(KvScale scale) {
+  constexpr const char* kNames[] = {"none", "tensor", "head", "token_head"};
+  return kNames[static_cast<int>(scale)];
+}
+
+std::string scale_constant(pagejit_shared::KvScale scale) {
+  constexpr const char* kNames[] = {"kNone", "kTensor", "kHead", "kTokenHead"};
+  return kNames[static_cast<int>(scale)];
+}
+
+std::string layout_constant(pagejit_shared::KvLayout layout) {
+  return layout == pagejit_shared::KvLayout::kStrided ? "kStrided" : "kChunkedKeys";
+}
+
 bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
 
 bool has_float8_convert(const Target& target) { return target.sm >= 89; }
@@ -46,10 +79,10 @@ std::string element_name(pagejit_shared::Element element) {
       return "kBFloat16";
     case pagejit_shared::Element::kFloat32:
       return "kFloat32";
-    case pagejit_shared::Element::kFloat8E4M3:
-      return "kFloat8E4M3";
-    case pagejit_shared::Element::kFloat8E5M2:
-      return "kFloat8E5M2";
+    case pagejit_shared::Element::kFloat8E4m3:
+      return "kFloat8E4m3";
+    case pagejit_shared::Element::kFloat8E5m2:
+      return "kFloat8E5m2";
     case pagejit_shared::Element::kInt8:
       return "kInt8";
   }

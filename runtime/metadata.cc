@@ -153,6 +153,20 @@ std::string abi_of(const CacheWriteConfig&) {
                      offsetof(CacheWriteParams, num_q_heads));
 }
 
+template <class Params>
+std::string cache_ops_abi(const char* family) {
+  return fmt::format("{}-1:{}", family, sizeof(Params));
+}
+std::string abi_of(const CopyBlocksConfig&) {
+  return cache_ops_abi<pagejit_shared::CopyBlocksParams>("copy-blocks");
+}
+std::string abi_of(const GatherCacheConfig&) {
+  return cache_ops_abi<pagejit_shared::GatherCacheParams>("gather-cache");
+}
+std::string abi_of(const ConvertFloat8Config&) {
+  return cache_ops_abi<pagejit_shared::ConvertFloat8Params>("convert-float8");
+}
+
 }  // namespace
 
 std::string parameter_abi(const AnyConfig& config) {

@@ -35,17 +35,17 @@ Status check_tensor(const Constants& c, pagejit_shared::Element element, const T
 
 // The caches' strides. V of kChunkedKeys is stored element by element.
 Status check_caches(const Constants& c, const CacheWriteArgs& args) {
-  Status status = check_tensor(c, c.kv,
-                               {"k_cache",
-                                args.k_cache,
-                                {{"k_strides.block", args.k_strides.block},
-                                 {"k_strides.head", args.k_strides.head}}});
+  Status status = check_tensor(
+      c, c.kv,
+      {"k_cache",
+       args.k_cache,
+       {{"k_strides.block", args.k_strides.block}, {"k_strides.head", args.k_strides.head}}});
   if (status) {
-    status = check_tensor(c, c.kv,
-                          {"v_cache",
-                           args.v_cache,
-                           {{"v_strides.block", args.v_strides.block},
-                            {"v_strides.head", args.v_strides.head}}});
+    status = check_tensor(
+        c, c.kv,
+        {"v_cache",
+         args.v_cache,
+         {{"v_strides.block", args.v_strides.block}, {"v_strides.head", args.v_strides.head}}});
   }
   if (c.layout == pagejit_shared::KvLayout::kChunkedKeys) return status;
   if (status) status = check_stride("k_strides.token", args.k_strides.token, c.vector_elements);
@@ -58,22 +58,22 @@ Status check_rope_args(const Constants& c, const CacheWriteArgs& args) {
   if (status) status = check_pointer("cos_sin", args.cos_sin, 16);
   if (status) status = check_count("num_q_heads", args.num_q_heads, 0, kMaxGridYZ);
   if (!status || args.num_q_heads == 0) return status;
-  return check_tensor(c, c.dtype,
-                      {"q",
-                       args.q,
-                       {{"q_stride_token", args.q_stride_token},
-                        {"q_stride_head", args.q_stride_head}}});
+  return check_tensor(
+      c, c.dtype,
+      {"q",
+       args.q,
+       {{"q_stride_token", args.q_stride_token}, {"q_stride_head", args.q_stride_head}}});
 }
 
 Status check_args(const Constants& c, const CacheWriteArgs& args) {
   Status status = check_count("num_tokens", args.num_tokens, 0, kMaxGridX);
   if (status) status = check_count("num_kv_heads", args.num_kv_heads, 1, kMaxGridYZ);
   if (status) {
-    status = check_tensor(c, c.dtype,
-                          {"key",
-                           args.key,
-                           {{"key_stride_token", args.key_stride_token},
-                            {"key_stride_head", args.key_stride_head}}});
+    status = check_tensor(
+        c, c.dtype,
+        {"key",
+         args.key,
+         {{"key_stride_token", args.key_stride_token}, {"key_stride_head", args.key_stride_head}}});
   }
   if (status) {
     status = check_tensor(c, c.dtype,
@@ -161,9 +161,10 @@ Status CacheWriteKernel::read_debug_report(void* report, Stream stream) const {
     return pagejit::read_debug_report(
         *loaded_->parts.driver, report, stream, [](int fault, int index, int64_t value) {
           return fault == pagejit_shared::kBadSlot
-                     ? fmt::format("slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * "
-                                   "block_size)",
-                                   index, value)
+                     ? fmt::format(
+                           "slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * "
+                           "block_size)",
+                           index, value)
                      : fmt::format("positions[{}] is {}: must be in [0, max_position)", index,
                                    value);
         });

@@ -7,6 +7,7 @@
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/engine_impl.h"
 #include "runtime/engine/guard.h"
+#include "runtime/engine/swap_blocks.h"
 
 namespace pagejit {
 namespace {
@@ -86,7 +87,18 @@ Result<std::string> Engine::render(const Spec& spec, const Target& target) const
   template PAGEJIT_EXPORT Result<std::string> Engine::render(const Spec&, const Target&) const;
 PAGEJIT_FAMILY(MergeStatesSpec)
 PAGEJIT_FAMILY(CacheWriteSpec)
+PAGEJIT_FAMILY(CopyBlocksSpec)
+PAGEJIT_FAMILY(GatherCacheSpec)
+PAGEJIT_FAMILY(ConvertFloat8Spec)
 #undef PAGEJIT_FAMILY
+
+Status Engine::swap_blocks(const SwapBlocksArgs& args, Stream stream) {
+  return guarded([&]() -> Status {
+    Result<Engine::Impl::OpenDriver> opened = impl_->open_driver();
+    if (!opened) return opened.status();
+    return pagejit::swap_blocks(*opened->driver, args, stream);
+  });
+}
 
 Result<Target> Engine::target_of_device(int device) {
   return guarded([&] { return impl_->target_of_device(device); });

@@ -61,7 +61,7 @@ PAGEJIT_DEVICE ElementBits<C.kv, C.vector_elements> to_cache(
 // The greatest magnitude that the cache's type holds.
 template <CacheWriteConfig C>
 PAGEJIT_DEVICE constexpr float greatest_code() {
-  return C.kv == Element::kInt8 ? 127.0f : C.kv == Element::kFloat8E4M3 ? 448.0f : 57344.0f;
+  return C.kv == Element::kInt8 ? 127.0f : C.kv == Element::kFloat8E4m3 ? 448.0f : 57344.0f;
 }
 
 // The scale by which the greatest magnitude of the row fills the cache's type; 1 for a row of

@@ -30,7 +30,7 @@ PAGEJIT_DEVICE uint32_t round_to_float8(float value) {
 // Two codes, the first in the low byte.
 template <Element E, bool kHasConvert>
 PAGEJIT_DEVICE uint32_t pack_float8x2(float low, float high) {
-  if constexpr (E == Element::kFloat8E4M3) {
+  if constexpr (E == Element::kFloat8E4m3) {
     if constexpr (kHasConvert) return dev::pack_e4m3x2(low, high);
     return round_to_float8<3, 7, 0x7eu>(low) | round_to_float8<3, 7, 0x7eu>(high) << 8;
   } else {
@@ -70,7 +70,7 @@ template <Element E>
 PAGEJIT_DEVICE float widen_8(uint32_t code) {
   if constexpr (E == Element::kInt8) {
     return static_cast<float>(static_cast<int>(code << 24) >> 24);
-  } else if constexpr (E == Element::kFloat8E5M2) {
+  } else if constexpr (E == Element::kFloat8E5m2) {
     return dev::unpack_f16(static_cast<uint16_t>(code << 8));
   } else {
     if ((code & 0x7fu) == 0x7fu) return __builtin_bit_cast(float, 0x7fffffffu);

@@ -14,8 +14,8 @@ enum class Element : int {
   kFloat16 = 0,
   kBFloat16 = 1,
   kFloat32 = 2,
-  kFloat8E4M3 = 3,
-  kFloat8E5M2 = 4,
+  kFloat8E4m3 = 3,
+  kFloat8E5m2 = 4,
   kInt8 = 5,
 };
 

@@ -20,8 +20,8 @@ using ::testing::Not;
 constexpr DataType kF16 = DataType::kFloat16;
 constexpr DataType kBF16 = DataType::kBFloat16;
 constexpr DataType kF32 = DataType::kFloat32;
-constexpr DataType kE4M3 = DataType::kFloat8E4M3;
-constexpr DataType kE5M2 = DataType::kFloat8E5M2;
+constexpr DataType kE4M3 = DataType::kFloat8E4m3;
+constexpr DataType kE5M2 = DataType::kFloat8E5m2;
 constexpr DataType kInt8 = DataType::kInt8;
 
 std::string kernel_text(const AnySpec& spec, const char* target) {
@@ -34,11 +34,15 @@ std::string kernel_text(const AnySpec& spec, const char* target) {
 
 // One spec of each family.
 std::vector<AnySpec> one_of_each() {
-  return {MergeStatesSpec{kBF16, kF32, 72, true}, CacheWriteSpec{.kv_dtype = kE4M3,
-                                                                 .scale = KvScale::kHead,
-                                                                 .rope = RopeStyle::kNeox,
-                                                                 .rotary_dim = 64,
-                                                                 .debug = true}};
+  return {MergeStatesSpec{kBF16, kF32, 72, true},
+          CacheWriteSpec{.kv_dtype = kE4M3,
+                         .scale = KvScale::kHead,
+                         .rope = RopeStyle::kNeox,
+                         .rotary_dim = 64,
+                         .debug = true},
+          CopyBlocksSpec{16, true},
+          GatherCacheSpec{.kv_dtype = kE4M3, .scale = KvScale::kHead, .debug = true},
+          ConvertFloat8Spec{}};
 }
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
@@ -91,6 +95,19 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   add([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 32, s.cos_sin_dtype = kBF16; });
   add([](auto& s) { s.row_alignment = 8; });
   add([](auto& s) { s.debug = true; });
+  specs.emplace_back(CopyBlocksSpec{8, true});
+  specs.emplace_back(CopyBlocksSpec{16, false});
+  specs.emplace_back(GatherCacheSpec{});
+  specs.emplace_back(GatherCacheSpec{.out_dtype = kF32});
+  specs.emplace_back(GatherCacheSpec{.kv_dtype = kF32});
+  specs.emplace_back(GatherCacheSpec{.kv_dtype = kE4M3, .scale = KvScale::kHead});
+  specs.emplace_back(GatherCacheSpec{.kv_dtype = kE4M3, .scale = KvScale::kTensor});
+  specs.emplace_back(GatherCacheSpec{.layout = KvLayout::kChunkedKeys});
+  specs.emplace_back(GatherCacheSpec{.head_size = 64});
+  specs.emplace_back(GatherCacheSpec{.block_size = 64});
+  specs.emplace_back(GatherCacheSpec{.row_alignment = 8});
+  specs.emplace_back(ConvertFloat8Spec{kE4M3, kBF16});
+  specs.emplace_back(ConvertFloat8Spec{kF32, kE5M2});
   std::set<std::string> texts;
   std::set<std::string> names;
   for (const AnySpec& spec : specs) {
@@ -136,15 +153,15 @@ TEST(CacheWriteSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
   EXPECT_EQ(message([](auto& s) { s.dtype = kInt8; }),
             "dtype 5: legal are f16 (0), bf16 (1) and f32 (2)");
   EXPECT_EQ(message([](auto& s) { s.kv_dtype = kF16; }),
-            "kv_dtype f16: must be dtype (bf16), e4m3, e5m2 or int8");
+            "kv_dtype f16: must be dtype (bf16), fp8_e4m3, fp8_e5m2 or int8");
   EXPECT_EQ(message([](auto& s) { s.kv_dtype = static_cast<DataType>(9); }),
-            "kv_dtype 9: must be dtype (bf16), e4m3, e5m2 or int8");
+            "kv_dtype 9: must be dtype (bf16), fp8_e4m3, fp8_e5m2 or int8");
   EXPECT_EQ(message([](auto& s) { s.scale = KvScale::kHead; }),
             "scale 2: must be none (0) where kv_dtype is dtype (bf16)");
   EXPECT_EQ(message([](auto& s) { s.scale = static_cast<KvScale>(4); }),
             "scale 4: legal are none (0), tensor (1), head (2) and token_head (3)");
   EXPECT_EQ(message([](auto& s) { s.kv_dtype = kE4M3; }),
-            "scale 0: must be tensor (1), head (2) or token_head (3) where kv_dtype is e4m3");
+            "scale 0: must be tensor (1), head (2) or token_head (3) where kv_dtype is fp8_e4m3");
   EXPECT_EQ(message([](auto& s) { s.kv_dtype = kInt8, s.scale = KvScale::kHead; }),
             "scale 2: must be token_head (3) where kv_dtype is int8");
   EXPECT_EQ(message([](auto& s) { s.layout = static_cast<KvLayout>(2); }),
@@ -184,9 +201,47 @@ TEST(CacheWriteSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
             "cache_write dtype=bf16 kv=bf16 scale=none head_size=128 block_size=16");
   EXPECT_EQ(canonical_text(CacheWriteSpec{kF16, kE5M2, KvScale::kTokenHead, KvLayout::kChunkedKeys,
                                           96, 8, RopeStyle::kInterleaved, 32, kF16, 4, true}),
-            "cache_write dtype=f16 kv=e5m2 scale=token_head head_size=96 block_size=8 "
+            "cache_write dtype=f16 kv=fp8_e5m2 scale=token_head head_size=96 block_size=8 "
             "layout=chunked_keys rope=interleaved rotary_dim=32 cos_sin=f16 row_alignment=4 "
             "debug=1");
+}
+
+TEST(CacheOpsSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
+  EXPECT_EQ(validate(CopyBlocksSpec{}).message(), "");
+  EXPECT_EQ(validate(CopyBlocksSpec{12}).message(),
+            "alignment 12: must be a power of two in [1, 16]");
+  EXPECT_EQ(validate(ConvertFloat8Spec{}).message(), "");
+  EXPECT_EQ(validate(ConvertFloat8Spec{kBF16, kF16}).message(),
+            "from_dtype bf16: one of from_dtype and to_dtype (f16) must be fp8_e4m3 or fp8_e5m2, "
+            "the other not");
+  EXPECT_EQ(validate(ConvertFloat8Spec{kE4M3, kInt8}).message(),
+            "to_dtype 5: legal are f16 (0), bf16 (1) and f32 (2)");
+  const auto message = [](auto change) {
+    GatherCacheSpec spec;
+    change(spec);
+    return validate(spec).message();
+  };
+  EXPECT_EQ(message([](auto&) {}), "");
+  EXPECT_EQ(message([](auto& s) { s.out_dtype = kE4M3; }),
+            "out_dtype 3: legal are f16 (0), bf16 (1) and f32 (2)");
+  EXPECT_EQ(message([](auto& s) { s.scale = KvScale::kHead; }),
+            "scale 2: must be none (0) where kv_dtype is bf16");
+  EXPECT_EQ(message([](auto& s) { s.kv_dtype = kInt8; }),
+            "scale 0: must be tensor (1), head (2) or token_head (3) where kv_dtype is int8");
+  EXPECT_EQ(message([](auto& s) { s.layout = KvLayout::kChunkedKeys, s.head_size = 20; }),
+            "head_size 20: must be a multiple of 8 where layout is chunked_keys (1) and kv_dtype "
+            "bf16");
+  EXPECT_EQ(message([](auto& s) { s.row_alignment = 2, s.out_dtype = kF32; }),
+            "row_alignment 2: must be a power of two in [4, 16]");
+}
+
+TEST(CacheOpsSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
+  EXPECT_EQ(canonical_text(CopyBlocksSpec{8, true}), "copy_blocks alignment=8 debug=1");
+  EXPECT_EQ(canonical_text(ConvertFloat8Spec{}), "convert_float8 from=bf16 to=fp8_e4m3");
+  EXPECT_EQ(canonical_text(GatherCacheSpec{kInt8, kF16, KvScale::kTokenHead, KvLayout::kChunkedKeys,
+                                           96, 8, 4, true}),
+            "gather_cache kv=int8 out=f16 scale=token_head head_size=96 block_size=8 "
+            "layout=chunked_keys row_alignment=4 debug=1");
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ Batch make_batch(const CacheWriteOptions& options) {
   std::iota(all.begin(), all.end(), int64_t{0});
   for (int i = 0; i < options.num_tokens; ++i) {
     const auto at = static_cast<size_t>(i);
-    std::swap(all[at], all[at + static_cast<size_t>(
-                                    rng.below(static_cast<int64_t>(all.size() - at)))]);
+    std::swap(all[at],
+              all[at + static_cast<size_t>(rng.below(static_cast<int64_t>(all.size() - at)))]);
     const bool skipped = options.with_skipped_slots && i % 7 == 3;
     batch.slots.push_back(skipped ? -1 : all[at]);
     batch.positions.push_back(rng.below(kMaxPosition));
@@ -131,11 +131,11 @@ std::vector<float> wanted_row(const Batch& batch, const Source& source, int toke
     const double y = get_element(spec.dtype, source.bytes, base + turn.partner);
     const int64_t angles = batch.positions[static_cast<size_t>(token)] * spec.rotary_dim;
     const double cos = get_element(spec.cos_sin_dtype, batch.cos_sin, angles + turn.angle);
-    const double sin = get_element(spec.cos_sin_dtype, batch.cos_sin,
-                                   angles + spec.rotary_dim / 2 + turn.angle);
+    const double sin =
+        get_element(spec.cos_sin_dtype, batch.cos_sin, angles + spec.rotary_dim / 2 + turn.angle);
     const double turned = turn.is_first ? x * cos - y * sin : x * cos + y * sin;
-    row.push_back(decode_element(spec.dtype,
-                                 encode_element(spec.dtype, static_cast<float>(turned))));
+    row.push_back(
+        decode_element(spec.dtype, encode_element(spec.dtype, static_cast<float>(turned))));
   }
   return row;
 }
@@ -169,7 +169,7 @@ float scale_of_row(const CacheWriteSpec& spec, const std::vector<float>& row) {
   float greatest = 0;
   for (const float x : row) greatest = std::max(greatest, std::abs(x));
   const float most = spec.kv_dtype == DataType::kInt8         ? 127.0f
-                     : spec.kv_dtype == DataType::kFloat8E4M3 ? 448.0f
+                     : spec.kv_dtype == DataType::kFloat8E4m3 ? 448.0f
                                                               : 57344.0f;
   return greatest == 0 ? 1.0f : greatest / most;
 }
@@ -183,9 +183,8 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
       wanted_row(batch, is_value ? batch.value : batch.key, token, head, rotates);
   const char* what = is_value ? "V" : "K";
   float scale = 1;
-  double slack = rotates ? 2 * (spec.dtype == DataType::kFloat32 ? 0x1p-23
-                                                                 : unit_roundoff(spec.dtype))
-                         : 0;
+  double slack =
+      rotates ? 2 * (spec.dtype == DataType::kFloat32 ? 0x1p-23 : unit_roundoff(spec.dtype)) : 0;
   if (spec.scale == KvScale::kTokenHead) {
     scale = scales[static_cast<size_t>(slot * batch.options.num_kv_heads + head)];
     const float want = scale_of_row(spec, row);
@@ -199,8 +198,7 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
     const int64_t at = cache_index(batch, is_value, slot, head, i);
     const int bytes = data_type_bytes(spec.kv_dtype);
     std::fill_n(image.touched.begin() + at * bytes, bytes, uint8_t{1});
-    const uint32_t want_code =
-        encode_element(spec.kv_dtype, row[static_cast<size_t>(i)] / scale);
+    const uint32_t want_code = encode_element(spec.kv_dtype, row[static_cast<size_t>(i)] / scale);
     if (get_code(spec.kv_dtype, image.bytes, at) == want_code) continue;
     const float got = get_element(spec.kv_dtype, image.bytes, at);
     const float want = decode_element(spec.kv_dtype, want_code);
@@ -209,7 +207,7 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
     double allowed = slack * std::abs(want);
     if (bytes == 1) {
       allowed = spec.kv_dtype == DataType::kInt8         ? 1
-                : spec.kv_dtype == DataType::kFloat8E4M3 ? std::abs(want) / 8 + 0x1p-9
+                : spec.kv_dtype == DataType::kFloat8E4m3 ? std::abs(want) / 8 + 0x1p-9
                                                          : std::abs(want) / 4 + 0x1p-16;
     } else {
       allowed += kProductError;
@@ -229,8 +227,7 @@ std::string compare_query(const Batch& batch, const std::vector<uint8_t>& got) {
       for (int i = 0; i < spec.head_size; ++i) {
         const float have = get_element(spec.dtype, got, base + i);
         const float want = row[static_cast<size_t>(i)];
-        const double unit =
-            spec.dtype == DataType::kFloat32 ? 0x1p-23 : unit_roundoff(spec.dtype);
+        const double unit = spec.dtype == DataType::kFloat32 ? 0x1p-23 : unit_roundoff(spec.dtype);
         const bool rotated = i < spec.rotary_dim;
         if (!(std::abs(have - want) <=
               (rotated ? 2 * unit * std::abs(want) + kProductError : 0.0))) {
@@ -297,8 +294,8 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
   args.value_stride_token = batch.value.stride_token;
   args.value_stride_head = batch.value.stride_head;
   args.k_cache = k_cache.data();
-  args.v_cache = shares ? k_cache.data<uint8_t>() + batch.cache_offset * kv_bytes
-                        : v_cache.data<uint8_t>();
+  args.v_cache =
+      shares ? k_cache.data<uint8_t>() + batch.cache_offset * kv_bytes : v_cache.data<uint8_t>();
   args.k_strides = batch.k_strides;
   args.v_strides = batch.v_strides;
   args.slot_mapping = slots.data<int64_t>();

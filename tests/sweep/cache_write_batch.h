@@ -29,7 +29,8 @@ struct CacheWriteOptions {
 };
 
 // Prepares, launches, waits and compares every byte of the caches, scales and q: exact but for
-// rotated rows, which may differ by one rounding. "" where all is right, else what went wrong first.
+// rotated rows, which may differ by one rounding. "" where all is right, else what went wrong
+// first.
 std::string check_cache_write(Engine& engine, const DeviceSession& session,
                               const CacheWriteOptions& options);
 

@@ -19,8 +19,8 @@ namespace {
 constexpr DataType kF16 = DataType::kFloat16;
 constexpr DataType kBF16 = DataType::kBFloat16;
 constexpr DataType kF32 = DataType::kFloat32;
-constexpr DataType kE4M3 = DataType::kFloat8E4M3;
-constexpr DataType kE5M2 = DataType::kFloat8E5M2;
+constexpr DataType kE4M3 = DataType::kFloat8E4m3;
+constexpr DataType kE5M2 = DataType::kFloat8E5m2;
 constexpr DataType kInt8 = DataType::kInt8;
 
 class CacheWriteTest : public FamilyTest {
@@ -273,8 +273,7 @@ TEST_F(CacheWriteTest, EveryF16IsRoundedBitForBit) {
 // Slots behind 2^32 elements of the cache, which is touched only there.
 TEST_F(CacheWriteTest, SlotsBeyond32BitOffsetsAreWritten) {
   constexpr int64_t kBlockStride = (int64_t{1} << 30) + 8;
-  const CacheWriteKernel kernel =
-      prepare_family(CacheWriteSpec{.head_size = 64, .block_size = 1});
+  const CacheWriteKernel kernel = prepare_family(CacheWriteSpec{.head_size = 64, .block_size = 1});
   Result<DeviceBuffer> cache = DeviceBuffer::allocate(session(), 2 * (5 * kBlockStride + 64));
   if (!session().is_emulator() && !cache) GTEST_SKIP() << "not enough GPU memory";
   ASSERT_TRUE(cache.is_ok());
@@ -343,8 +342,8 @@ TEST_F(CacheWriteTest, DebugKernelsReportTheLowestBadSlotAndPosition) {
 
 TEST_F(CacheWriteTest, BadArgumentsAreNamed) {
   const CacheWriteKernel kernel = prepare_family(CacheWriteSpec{.head_size = 64});
-  const CacheWriteKernel quantised = prepare_family(
-      CacheWriteSpec{.kv_dtype = kE4M3, .scale = KvScale::kTensor, .head_size = 64});
+  const CacheWriteKernel quantised =
+      prepare_family(CacheWriteSpec{.kv_dtype = kE4M3, .scale = KvScale::kTensor, .head_size = 64});
   const DeviceBuffer memory = upload(std::vector<uint8_t>(1 << 16));
   CacheWriteArgs good;
   good.k_cache = good.v_cache = memory.data();

@@ -13,8 +13,8 @@ uint32_t encode_element(DataType type, float value) {
   switch (type) {
     case DataType::kFloat32:
       return std::bit_cast<uint32_t>(value);
-    case DataType::kFloat8E4M3:
-    case DataType::kFloat8E5M2:
+    case DataType::kFloat8E4m3:
+    case DataType::kFloat8E5m2:
       return encode_float8(type, value);
     case DataType::kInt8:
       if (std::isnan(value)) return 0;
@@ -29,8 +29,8 @@ float decode_element(DataType type, uint32_t code) {
   switch (type) {
     case DataType::kFloat32:
       return std::bit_cast<float>(code);
-    case DataType::kFloat8E4M3:
-    case DataType::kFloat8E5M2:
+    case DataType::kFloat8E4m3:
+    case DataType::kFloat8E5m2:
       return decode_float8(type, static_cast<uint8_t>(code));
     case DataType::kInt8:
       return static_cast<int8_t>(code);

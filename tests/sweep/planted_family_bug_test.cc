@@ -9,6 +9,7 @@
 #include "generator/families.h"
 #include "generator/renderer.h"
 #include "runtime/engine/dependencies.h"
+#include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/test_device.h"
@@ -16,7 +17,7 @@
 namespace pagejit {
 namespace {
 
-enum class Family { kMergeStates, kCacheWrite };
+enum class Family { kMergeStates, kCacheWrite, kCopyBlocks, kGatherCache, kConvertFloat8 };
 
 struct PlantedBug {
   const char* name;
@@ -28,6 +29,9 @@ struct PlantedBug {
 
 constexpr const char* kMerge = "merge_states/merge_states.cuh";
 constexpr const char* kWrite = "cache_write/cache_write.cuh";
+constexpr const char* kCopy = "copy_blocks/copy_blocks.cuh";
+constexpr const char* kGather = "gather_cache/gather_cache.cuh";
+constexpr const char* kConvert = "convert_float8/convert_float8.cuh";
 constexpr const char* kRow = "cache_write/cache_row.cuh";
 constexpr const char* kRope = "cache_write/rope.cuh";
 constexpr const char* kFloat8 = "elements/float8.cuh";
@@ -99,6 +103,36 @@ const PlantedBug kBugs[] = {
      "return sign | (__builtin_bit_cast(uint32_t, sum) - kUnits);", "return sign;"},
     {"BytesOfAWordAreSwapped", Family::kCacheWrite, kFloat8, "pair << (i % 4 * 8)",
      "pair << (i % 4 * 8 ^ 16)"},
+    {"PairsAreSwapped", Family::kCopyBlocks, kCopy,
+     "load_block(params, pair, 0);\n  const int64_t to",
+     "load_block(params, pair, 1);\n  const int64_t to"},
+    {"AllCachesAreTheFirst", Family::kCopyBlocks, kCopy, "params.caches + dev::block_idx_y()",
+     "params.caches"},
+    {"PartsOverlap", Family::kCopyBlocks, kCopy,
+     "static_cast<int64_t>(dev::block_idx_z()) * pagejit_shared::part_bytes(C)", "int64_t{0}"},
+    {"CopiesRunIntoTheGap", Family::kCopyBlocks, kCopy,
+     "if (at < params.block_bytes) bits[i].store",
+     "if (at < params.block_bytes + 32) bits[i].store"},
+    {"SequenceIsTheOneBefore", Family::kGatherCache, kGather, "+ middle) <= token",
+     "+ middle) < token"},
+    {"StartsAreIgnored", Family::kGatherCache, kGather, "params.seq_starts != nullptr", "false"},
+    {"TableRowIsTheFirst", Family::kGatherCache, kGather, "seq_idx * params.block_table_stride",
+     "0"},
+    {"TokensBehindTheLastAreWritten", Family::kGatherCache, kGather,
+     "if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;", ""},
+    {"ScalesOfAnotherToken", Family::kGatherCache, kGather,
+     "(place.block * C.block_size + place.in_block) * params.num_kv_heads",
+     "place.block * C.block_size * params.num_kv_heads"},
+    {"ValuesAreReadAsChunks", Family::kGatherCache, kGather, "} else if (is_value) {",
+     "} else if (false) {"},
+    {"ValuesHaveTheKeysScale", Family::kGatherCache, kGather,
+     "is_value ? params.v_scale : params.k_scale", "params.k_scale"},
+    {"E4m3IsE5m2", Family::kGatherCache, kFloat8, "(code & 0x7fu) << 7", "(code & 0x7fu) << 8"},
+    {"NaNIsANumber", Family::kConvertFloat8, kFloat8,
+     "if ((code & 0x7fu) == 0x7fu) return __builtin_bit_cast(float, 0x7fffffffu);", ""},
+    {"ConversionIgnoresTheScale", Family::kConvertFloat8, kConvert, "* params.scale;", ";"},
+    {"ConversionMultiplies", Family::kConvertFloat8, kConvert, "values[i] /= params.scale",
+     "values[i] *= params.scale"},
 };
 
 class PlantedFamilyBugTest : public EmulatorTest {
@@ -139,6 +173,12 @@ class PlantedFamilyBugTest : public EmulatorTest {
         return find_merge_bug(bugged);
       case Family::kCacheWrite:
         return find_write_bug(bugged);
+      case Family::kCopyBlocks:
+        return check_copy_blocks(bugged, session(), {.block_bytes = 20000, .gap_bytes = 48});
+      case Family::kGatherCache:
+        return find_gather_bug(bugged);
+      case Family::kConvertFloat8:
+        return find_convert_bug(bugged);
     }
     return "";
   }
@@ -168,14 +208,14 @@ class PlantedFamilyBugTest : public EmulatorTest {
     CacheWriteSpec plain{.head_size = 72, .block_size = 5};
     plain.rope = RopeStyle::kNeox;
     plain.rotary_dim = 48;
-    CacheWriteSpec chunked{.kv_dtype = DataType::kFloat8E4M3,
+    CacheWriteSpec chunked{.kv_dtype = DataType::kFloat8E4m3,
                            .scale = KvScale::kHead,
                            .layout = KvLayout::kChunkedKeys,
                            .head_size = 64,
                            .block_size = 8};
     CacheWriteSpec small = chunked;
     small.dtype = DataType::kFloat16;
-    small.kv_dtype = DataType::kFloat8E5M2;
+    small.kv_dtype = DataType::kFloat8E5m2;
     CacheWriteSpec found{.kv_dtype = DataType::kInt8,
                          .scale = KvScale::kTokenHead,
                          .head_size = 128,
@@ -197,6 +237,33 @@ class PlantedFamilyBugTest : public EmulatorTest {
     return "";
   }
 
+  std::string find_gather_bug(Engine& bugged) {
+    const GatherCacheSpec wide{.head_size = 72, .block_size = 5};
+    const GatherCacheSpec small{.kv_dtype = DataType::kFloat8E4m3,
+                                .scale = KvScale::kTokenHead,
+                                .layout = KvLayout::kChunkedKeys,
+                                .head_size = 64,
+                                .block_size = 8};
+    for (const GatherCacheSpec& spec : {wide, small}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault = check_gather_cache(bugged, session(), {.spec = spec});
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
+  std::string find_convert_bug(Engine& bugged) {
+    constexpr DataType kSmall = DataType::kFloat8E4m3;
+    constexpr DataType kWide = DataType::kBFloat16;
+    for (const ConvertFloat8Spec& spec :
+         {ConvertFloat8Spec{kSmall, kWide}, ConvertFloat8Spec{kWide, kSmall}}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault = check_convert_float8(bugged, session(), spec, 0.75f);
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
   std::string changed_;
 };
 
@@ -204,6 +271,9 @@ TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
   const std::shared_ptr<Engine> engine = make_engine(nullptr);
   EXPECT_EQ(find_bug(*engine, Family::kMergeStates), "");
   EXPECT_EQ(find_bug(*engine, Family::kCacheWrite), "");
+  EXPECT_EQ(find_bug(*engine, Family::kCopyBlocks), "");
+  EXPECT_EQ(find_bug(*engine, Family::kGatherCache), "");
+  EXPECT_EQ(find_bug(*engine, Family::kConvertFloat8), "");
 }
 
 class EachPlantedFamilyBugTest : public PlantedFamilyBugTest,

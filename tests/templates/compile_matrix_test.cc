@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, HeadSizeMatrixTest,
 // What runs on a GPU only must at least compile without one.
 TEST_P(HeadSizeMatrixTest, EveryDeviceFunctionCompiles) {
   for (const testing::DeviceFunctionCase& test : testing::device_function_cases()) {
-    if (GetParam().sm < test.min_sm) continue;
+    if (GetParam().sm < test.least_sm) continue;
     KernelSource source;
     source.kernel_name = "conformance";
     source.target = GetParam();

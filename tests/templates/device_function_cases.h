@@ -23,7 +23,7 @@ struct DeviceFunctionCase {
   std::function<Words(const Words& in)> expected;
   // Largest difference of two f32 words relative to the expected one; 0: the same bits.
   double tolerance = 0;
-  int min_sm = 80;  // of GPUs that have the instruction
+  int least_sm = 80;  // the first target that has the function
 };
 
 inline constexpr int kInputWords = 1024;
@@ -31,8 +31,8 @@ inline constexpr int kInputWords = 1024;
 std::vector<DeviceFunctionCase> device_function_cases();
 // Those of them that are about matrices.
 std::vector<DeviceFunctionCase> matrix_function_cases();
-// Those that convert between element types.
-std::vector<DeviceFunctionCase> conversion_function_cases();
+// Those that round to 8-bit floats.
+std::vector<DeviceFunctionCase> float8_function_cases();
 
 // The kernel "conformance" of a case, to be put behind the device functions of a target.
 std::string kernel_text(const DeviceFunctionCase& test);

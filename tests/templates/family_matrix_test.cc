@@ -82,7 +82,7 @@ TEST_P(FamilyMatrixTest, CacheWriteCompilesWithoutSpills) {
                                 .rope = RopeStyle::kInterleaved,
                                 .rotary_dim = 64});
   }
-  for (const DataType kv : {DataType::kFloat8E4M3, DataType::kFloat8E5M2}) {
+  for (const DataType kv : {DataType::kFloat8E4m3, DataType::kFloat8E5m2}) {
     expect_clean(CacheWriteSpec{.kv_dtype = kv,
                                 .scale = KvScale::kHead,
                                 .layout = KvLayout::kChunkedKeys,
@@ -94,6 +94,22 @@ TEST_P(FamilyMatrixTest, CacheWriteCompilesWithoutSpills) {
                                 .scale = KvScale::kTensor,
                                 .head_size = 33,
                                 .block_size = 24});
+  }
+}
+
+TEST_P(FamilyMatrixTest, CacheOperationsCompileWithoutSpills) {
+  for (const int alignment : {1, 16}) expect_clean(CopyBlocksSpec{alignment, alignment == 1});
+  for (const DataType wide : kWideTypes) {
+    expect_clean(GatherCacheSpec{.kv_dtype = wide, .out_dtype = wide});
+    for (const DataType small : {DataType::kFloat8E4m3, DataType::kFloat8E5m2}) {
+      expect_clean(ConvertFloat8Spec{wide, small});
+      expect_clean(ConvertFloat8Spec{small, wide});
+      expect_clean(GatherCacheSpec{.kv_dtype = small,
+                                   .out_dtype = wide,
+                                   .scale = KvScale::kTokenHead,
+                                   .layout = KvLayout::kChunkedKeys,
+                                   .debug = true});
+    }
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // By the formats' definition (OCP 8-bit floating point specification 1.0).
 float value_of(DataType type, int code) {
-  const bool e4m3 = type == DataType::kFloat8E4M3;
+  const bool e4m3 = type == DataType::kFloat8E4m3;
   const int mantissa_bits = e4m3 ? 3 : 2;
   const int bias = e4m3 ? 7 : 15;
   const int exponent = (code & 0x7f) >> mantissa_bits;
@@ -38,10 +38,10 @@ std::array<float, 128> magnitudes(DataType type) {
 float decode_float8(DataType type, uint8_t code) { return value_of(type, code); }
 
 uint8_t encode_float8(DataType type, float value) {
-  static const std::array<float, 128> kE4M3 = magnitudes(DataType::kFloat8E4M3);
-  static const std::array<float, 128> kE5M2 = magnitudes(DataType::kFloat8E5M2);
+  static const std::array<float, 128> kE4M3 = magnitudes(DataType::kFloat8E4m3);
+  static const std::array<float, 128> kE5M2 = magnitudes(DataType::kFloat8E5m2);
   if (std::isnan(value)) return 0x7f;
-  const bool e4m3 = type == DataType::kFloat8E4M3;
+  const bool e4m3 = type == DataType::kFloat8E4m3;
   const std::array<float, 128>& values = e4m3 ? kE4M3 : kE5M2;
   const int greatest = e4m3 ? 0x7e : 0x7b;
   const double magnitude = std::abs(static_cast<double>(value));

@@ -21,11 +21,10 @@ class CacheWriteKernel;
 
 // How a quantised cache is scaled: value = code * scale.
 enum class KvScale : uint8_t {
-  kNone = 0,    // not quantised: kv_dtype equals dtype
-  kTensor = 1,  // one factor for K, one for V, given
-  kHead = 2,    // one per KV head, given
-  kTokenHead =
-      3,  // one per token and KV head, found from the row's greatest magnitude and written
+  kNone = 0,       // not quantised: kv_dtype equals dtype
+  kTensor = 1,     // one factor for K, one for V, given
+  kHead = 2,       // one per KV head, given
+  kTokenHead = 3,  // one per token and KV head, found from the row's greatest magnitude and written
 };
 
 enum class KvLayout : uint8_t {
@@ -43,13 +42,13 @@ struct PAGEJIT_EXPORT CacheWriteSpec {
   using Handle = CacheWriteKernel;
 
   DataType dtype = DataType::kBFloat16;     // of key, value and q: f16, bf16 or f32
-  DataType kv_dtype = DataType::kBFloat16;  // of the caches: dtype, e4m3, e5m2 or int8
+  DataType kv_dtype = DataType::kBFloat16;  // of the caches: dtype, an 8-bit float or int8
   KvScale scale = KvScale::kNone;  // kNone where kv_dtype is dtype; int8 only with kTokenHead
   KvLayout layout = KvLayout::kStrided;
   int head_size = 128;  // [1, 4096]; with kChunkedKeys a multiple of 16 bytes of kv_dtype
   int block_size = 16;  // tokens per KV block: [1, 65536]
   RopeStyle rope = RopeStyle::kNone;
-  int rotary_dim = 0;  // with a rope: even, [2, head_size]; else 0
+  int rotary_dim = 0;                           // with a rope: even, [2, head_size]; else 0
   DataType cos_sin_dtype = DataType::kFloat32;  // f16, bf16 or f32; f32 where there is no rope
   // What all pointers and strides of key, value, q and the caches are multiples of, in bytes: 1, 2,
   // 4, 8 or 16. Less makes narrower accesses.
@@ -60,7 +59,7 @@ struct PAGEJIT_EXPORT CacheWriteSpec {
   bool operator==(const CacheWriteSpec&) const = default;
 };
 
-// The canonical text is e.g. "cache_write dtype=bf16 kv=e4m3 scale=head head_size=128
+// The canonical text is e.g. "cache_write dtype=bf16 kv=fp8_e4m3 scale=head head_size=128
 // block_size=16"; layout=chunked_keys, rope=neox (or interleaved), rotary_dim, cos_sin,
 // row_alignment and debug follow where they are not the default.
 template <>

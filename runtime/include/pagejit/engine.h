@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "pagejit/cache_ops.h"
 #include "pagejit/cache_write.h"
 #include "pagejit/export.h"
 #include "pagejit/kernel_handle.h"
@@ -121,7 +122,7 @@ class PAGEJIT_EXPORT Engine {
   // then the least recently prepared are unloaded.
   Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
   // The same for the other families: MergeStatesSpec (merge_states.h), CacheWriteSpec
-  // (cache_write.h).
+  // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h).
   template <KernelFamily Spec>
   Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
 
@@ -137,6 +138,10 @@ class PAGEJIT_EXPORT Engine {
 
   // The target that prepare() compiles for on this device (see README, "Targets").
   Result<Target> target_of_device(int device);
+
+  // Enqueues the copies of `args` on `stream`, whose context must be current: the driver's own, in
+  // one call where it knows batches of copies. kInvalidArgument, kDriverUnavailable, kDriverError.
+  Status swap_blocks(const SwapBlocksArgs& args, Stream stream);
 
   EngineStats stats() const;
 

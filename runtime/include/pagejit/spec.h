@@ -18,12 +18,12 @@ enum class DataType : uint8_t {
   kFloat16 = 0,
   kBFloat16 = 1,
   kFloat32 = 2,
-  kFloat8E4M3 = 3,  // finite, NaN is 0x7f and 0xff
-  kFloat8E5M2 = 4,
+  kFloat8E4m3 = 3,  // finite, NaN is 0x7f and 0xff
+  kFloat8E5m2 = 4,
   kInt8 = 5,
 };
 
-// "f16", "bf16", "f32", "e4m3", "e5m2", "int8".
+// "f16", "bf16", "f32", "fp8_e4m3", "fp8_e5m2", "int8".
 PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
 // Accepts f16, fp16, float16, half, bf16, bfloat16. kInvalidArgument otherwise.
 PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);

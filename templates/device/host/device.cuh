@@ -120,10 +120,6 @@ PAGEJIT_UNCHECKED inline uint16_t pack_e5m2x2(float low, float high) {
   return static_cast<uint16_t>(pagejit_emulator::f8_from_f32<2, 57344>(low) |
                                pagejit_emulator::f8_from_f32<2, 57344>(high) << 8);
 }
-PAGEJIT_UNCHECKED inline uint32_t unpack_e4m3x2(uint16_t codes) {
-  return pagejit_emulator::f16_from_e4m3(codes & 0xffu) |
-         static_cast<uint32_t>(pagejit_emulator::f16_from_e4m3(codes >> 8)) << 16;
-}
 PAGEJIT_UNCHECKED inline float max2(float a, float b) { return a > b || b != b ? a : b; }
 
 // ---- Warp and CTA ----

@@ -1,5 +1,5 @@
-// Conversions between f32, f16 and the 8-bit float formats, as bits. Used by the host prelude.
-// Built-in types only, no includes.
+// Rounding f32 to the 8-bit float formats, as bits. Used by the host prelude. Built-in types only,
+// no includes.
 #pragma once
 
 namespace pagejit_emulator {
@@ -29,15 +29,6 @@ constexpr unsigned char f8_from_f32(float x) {
   // `whole` holds the implicit bit where the result is normal; a carry moves into the exponent.
   const unsigned code = (static_cast<unsigned>(field - 1) << kMantissaBits) + whole;
   return static_cast<unsigned char>(sign | code);
-}
-
-constexpr unsigned short f16_from_e4m3(unsigned code) {
-  const unsigned sign = (code & 0x80u) << 8;
-  const unsigned magnitude = code & 0x7fu;
-  if (magnitude == 0x7f) return 0x7fff;
-  if (magnitude >= 8) return static_cast<unsigned short>(sign | ((magnitude << 7) + (8u << 10)));
-  // Subnormal, a multiple of 2^-9, is normal in f16.
-  return static_cast<unsigned short>(sign | f16_from_f32(static_cast<float>(magnitude) * 0x1p-9f));
 }
 
 }  // namespace pagejit_emulator

@@ -59,10 +59,4 @@ PAGEJIT_DEVICE uint16_t pack_e5m2x2(float low, float high) {
   return y;
 }
 
-PAGEJIT_DEVICE uint32_t unpack_e4m3x2(uint16_t codes) {
-  uint32_t y;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(codes));
-  return y;
-}
-
 }  // namespace dev
