@@ -40,8 +40,8 @@ std::string copy_name(const CopyBlocksSpec& spec) {
 }
 
 std::string gather_name(const GatherCacheSpec& spec) {
-  std::string name = "pagejit_gather_cache_" + type_text(spec.kv_dtype) + "_" +
-                     type_text(spec.out_dtype);
+  std::string name =
+      "pagejit_gather_cache_" + type_text(spec.kv_dtype) + "_" + type_text(spec.out_dtype);
   if (spec.scale != KvScale::kNone) name += "_" + scale_text(spec.scale);
   name += "_d" + std::to_string(spec.head_size) + "_b" + std::to_string(spec.block_size);
   if (spec.layout == KvLayout::kChunkedKeys) name += "_chunked_keys";
@@ -93,8 +93,9 @@ template <>
 Status validate(const ConvertFloat8Spec& spec) {
   const bool to_float8 = is_float8(spec.to_dtype);
   if (to_float8 == is_float8(spec.from_dtype)) {
-    return invalid("from_dtype " + type_text(spec.from_dtype) + ": one of from_dtype and to_dtype (" +
-                   type_text(spec.to_dtype) + ") must be fp8_e4m3 or fp8_e5m2, the other not");
+    return invalid("from_dtype " + type_text(spec.from_dtype) +
+                   ": one of from_dtype and to_dtype (" + type_text(spec.to_dtype) +
+                   ") must be fp8_e4m3 or fp8_e5m2, the other not");
   }
   return to_float8 ? check_wide_type("from_dtype", spec.from_dtype)
                    : check_wide_type("to_dtype", spec.to_dtype);
@@ -115,8 +116,7 @@ Status supports(const ConvertFloat8Spec& spec, const Target& target) {
 
 template <>
 std::string canonical_text(const CopyBlocksSpec& spec) {
-  return "copy_blocks" + text_field("alignment", spec.alignment) +
-         text_switch("debug", spec.debug);
+  return "copy_blocks" + text_field("alignment", spec.alignment) + text_switch("debug", spec.debug);
 }
 
 template <>

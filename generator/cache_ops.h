@@ -1,5 +1,5 @@
-// Copies of blocks, gathering and conversion: their plans and their texts. Pure. Thread-safety: free
-// functions without state.
+// Copies of blocks, gathering and conversion: their plans and their texts. Pure. Thread-safety:
+// free functions without state.
 #pragma once
 
 #include "generator/entry_text.h"

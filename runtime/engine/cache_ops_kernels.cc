@@ -36,7 +36,8 @@ Status launch_copies(const LoadedKernel& kernel, const CopyBlocksArgs& args, Str
   if (status) status = check_count("num_caches", args.num_caches, 0, kMaxGridYZ);
   if (status) status = check_count("block_bytes", args.block_bytes, 1, kMaxGridYZ * part);
   if (status) status = check_multiple("block_bytes", args.block_bytes, c.vector_bytes);
-  if (status) status = check_multiple("block_stride_bytes", args.block_stride_bytes, c.vector_bytes);
+  if (status)
+    status = check_multiple("block_stride_bytes", args.block_stride_bytes, c.vector_bytes);
   if (status) status = check_pointer("caches", args.caches, alignof(void*));
   if (status) status = check_pointer("pairs", args.pairs, alignof(int64_t));
   if (status && c.debug) status = check_pointer("debug_report", args.debug_report, 16);

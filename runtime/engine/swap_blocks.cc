@@ -101,8 +101,7 @@ Status swap_blocks(const Driver& driver, const SwapBlocksArgs& args, Stream stre
     return swap_in_a_batch(driver, args, stream);
   }
   for (int i = 0; i < args.num_pairs; ++i) {
-    const CUresult result =
-        copy_one(driver, args, copy_of(args, i), static_cast<CUstream>(stream));
+    const CUresult result = copy_one(driver, args, copy_of(args, i), static_cast<CUstream>(stream));
     if (result != CUDA_SUCCESS) {
       return driver.failure(result, fmt::format("the copy of pairs[{}]", i));
     }

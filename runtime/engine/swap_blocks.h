@@ -1,5 +1,5 @@
-// Moving blocks between device and host with the driver's own copies. Thread-safety: a free function
-// without state.
+// Moving blocks between device and host with the driver's own copies. Thread-safety: a free
+// function without state.
 #pragma once
 
 #include "pagejit/cache_ops.h"

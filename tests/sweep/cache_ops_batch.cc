@@ -39,7 +39,8 @@ std::string compare_bytes(const char* what, const std::vector<uint8_t>& got,
 std::vector<uint8_t> random_cache(DataType type, int64_t elements, SplitMix64& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(elements * data_type_bytes(type)));
   for (int64_t i = 0; i < elements; ++i) {
-    const float size = type == DataType::kInt8 ? 100.0f : std::exp2(static_cast<float>(rng.below(16)) - 8);
+    const float size =
+        type == DataType::kInt8 ? 100.0f : std::exp2(static_cast<float>(rng.below(16)) - 8);
     put_element(type, bytes, i, rng.uniform() * size);
   }
   return bytes;
@@ -107,10 +108,10 @@ GatherBatch make_gather(const GatherOptions& o) {
 std::vector<uint8_t> wanted_rows(const GatherOptions& o, const GatherBatch& batch, bool is_value) {
   const std::vector<uint8_t>& cache = is_value ? batch.v : batch.k;
   const std::vector<float>& scales = is_value ? batch.v_scale : batch.k_scale;
-  std::vector<uint8_t> rows(static_cast<size_t>((batch.num_tokens + o.unused_tokens) *
-                                                batch.out_stride_token *
-                                                data_type_bytes(o.spec.out_dtype)),
-                            kGuard);
+  std::vector<uint8_t> rows(
+      static_cast<size_t>((batch.num_tokens + o.unused_tokens) * batch.out_stride_token *
+                          data_type_bytes(o.spec.out_dtype)),
+      kGuard);
   for (size_t seq = 0; seq < o.seq_lens.size(); ++seq) {
     for (int row = 0; row < o.seq_lens[seq]; ++row) {
       const int64_t position = row + batch.starts[seq];
@@ -118,17 +119,16 @@ std::vector<uint8_t> wanted_rows(const GatherOptions& o, const GatherBatch& batc
                                         static_cast<size_t>(position / o.spec.block_size)];
       const int64_t token = position % o.spec.block_size;
       for (int head = 0; head < o.num_kv_heads; ++head) {
-        const int64_t out = (batch.cu_seq_lens[seq] + row) * batch.out_stride_token +
-                            head * batch.out_stride_head;
+        const int64_t out =
+            (batch.cu_seq_lens[seq] + row) * batch.out_stride_token + head * batch.out_stride_head;
         int64_t at = o.spec.scale == KvScale::kHead ? head : 0;
         if (o.spec.scale == KvScale::kTokenHead) {
           at = (block * o.spec.block_size + token) * o.num_kv_heads + head;
         }
-        const float scale =
-            o.spec.scale == KvScale::kNone ? 1.0f : scales[static_cast<size_t>(at)];
+        const float scale = o.spec.scale == KvScale::kNone ? 1.0f : scales[static_cast<size_t>(at)];
         for (int i = 0; i < o.spec.head_size; ++i) {
-          const float value = get_element(o.spec.kv_dtype, cache,
-                                          cache_index(o, is_value, block, token, head, i));
+          const float value =
+              get_element(o.spec.kv_dtype, cache, cache_index(o, is_value, block, token, head, i));
           put_element(o.spec.out_dtype, rows, out + i, value * scale);
         }
       }
@@ -148,14 +148,14 @@ std::string check_copy_blocks(Engine& engine, const DeviceSession& session,
   std::vector<int64_t> blocks(static_cast<size_t>(options.num_blocks));
   std::iota(blocks.begin(), blocks.end(), int64_t{0});
   for (size_t i = 0; i < blocks.size(); ++i) {
-    std::swap(blocks[i], blocks[i + static_cast<size_t>(
-                                        rng.below(static_cast<int64_t>(blocks.size() - i)))]);
+    std::swap(blocks[i],
+              blocks[i + static_cast<size_t>(rng.below(static_cast<int64_t>(blocks.size() - i)))]);
   }
   // Targets are the first blocks, sources any of the others, some twice.
   std::vector<int64_t> pairs;
   for (int i = 0; i < options.num_pairs; ++i) {
-    pairs.push_back(blocks[static_cast<size_t>(
-        options.num_pairs + rng.below(options.num_blocks - options.num_pairs))]);
+    pairs.push_back(blocks[static_cast<size_t>(options.num_pairs +
+                                               rng.below(options.num_blocks - options.num_pairs))]);
     pairs.push_back(blocks[static_cast<size_t>(i)]);
   }
   std::vector<std::vector<uint8_t>> hosts;
@@ -182,8 +182,8 @@ std::string check_copy_blocks(Engine& engine, const DeviceSession& session,
   for (int i = 0; i < options.num_caches && fault.empty(); ++i) {
     std::vector<uint8_t> want = hosts[static_cast<size_t>(i)];
     for (size_t pair = 0; pair < pairs.size(); pair += 2) {
-      std::copy_n(hosts[static_cast<size_t>(i)].begin() + pairs[pair] * stride,
-                  options.block_bytes, want.begin() + pairs[pair + 1] * stride);
+      std::copy_n(hosts[static_cast<size_t>(i)].begin() + pairs[pair] * stride, options.block_bytes,
+                  want.begin() + pairs[pair + 1] * stride);
     }
     fault = compare_bytes("cache", download_all<uint8_t>(buffers[static_cast<size_t>(i)]), want);
   }

@@ -1,6 +1,6 @@
 // Copies of blocks, gathering and conversion on random caches, compared bit for bit with plain
-// loops. Each function prepares, launches, waits and compares: "" where all is right, else what went
-// wrong first. Thread-safety: free functions.
+// loops. Each function prepares, launches, waits and compares: "" where all is right, else what
+// went wrong first. Thread-safety: free functions.
 #pragma once
 
 #include <cstdint>

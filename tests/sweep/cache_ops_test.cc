@@ -31,8 +31,8 @@ class CacheOpsTest : public FamilyTest {
   }
 };
 
-// The blocks of vLLM's table of copies (8 heads of 64, 80 and 256, blocks of 8, 16 and 32, bf16, f32
-// and 8 bits), each as many bytes.
+// The blocks of vLLM's table of copies (8 heads of 64, 80 and 256, blocks of 8, 16 and 32, bf16,
+// f32 and 8 bits), each as many bytes.
 TEST_F(CacheOpsTest, BlocksAreCopied) {
   for (const int head_size : {64, 80, 256}) {
     for (const int block_size : {8, 16, 32}) {

@@ -147,7 +147,7 @@ struct ConvertFloat8Args {
   // Device memory, 16-byte aligned, contiguous.
   const void* from = nullptr;
   void* to = nullptr;
-  int64_t count = 0;  // elements, a multiple of 4 (8 between 16 and 8 bits); 0 launches nothing
+  int64_t count = 0;   // elements, a multiple of 4 (8 between 16 and 8 bits); 0 launches nothing
   float scale = 1.0f;  // code = value / scale, value = code * scale; finite, not 0
 };
 
