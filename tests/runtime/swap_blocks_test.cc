@@ -35,8 +35,8 @@ class SwapBlocksTest : public EngineTest {
   const std::vector<uint8_t> want = {5, 6, 0, 1, 2, 0};
 };
 
-constexpr SwapDirection kDirections[] = {
-    SwapDirection::kDeviceToHost, SwapDirection::kHostToDevice, SwapDirection::kDeviceToDevice};
+constexpr SwapDirection kDirections[] = {SwapDirection::kDeviceToHost, SwapDirection::kHostToDevice,
+                                         SwapDirection::kDeviceToDevice};
 constexpr const char* kCopies[] = {"cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuMemcpyDtoDAsync"};
 
 TEST_F(SwapBlocksTest, ADriverThatKnowsBatchesGetsOneCall) {

@@ -138,7 +138,7 @@ const PlantedBug kBugs[] = {
 class PlantedFamilyBugTest : public EmulatorTest {
  protected:
   // An engine whose kernels are rendered with `bug`; null for none.
-  std::shared_ptr<Engine> make_engine(const PlantedBug* bug) {
+  std::shared_ptr<Engine> make_engine(const PlantedBug* bug, HostBuild build = HostBuild::kPlain) {
     auto templates = std::make_shared<TemplateSet>(embedded_templates());
     if (bug != nullptr) {
       const std::string_view original = templates->at(bug->file);
@@ -153,6 +153,7 @@ class PlantedFamilyBugTest : public EmulatorTest {
     }
     EngineOptions options = device().options;
     options.disk_cache = false;
+    options.host_build = build;
     EngineDependencies dependencies = default_dependencies(options);
     // Without the instructions for 8 bits, so that the arithmetic in their place is tested.
     dependencies.plan = [](const AnySpec& spec, const Target&) {
@@ -268,12 +269,13 @@ class PlantedFamilyBugTest : public EmulatorTest {
 };
 
 TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
-  const std::shared_ptr<Engine> engine = make_engine(nullptr);
-  EXPECT_EQ(find_bug(*engine, Family::kMergeStates), "");
-  EXPECT_EQ(find_bug(*engine, Family::kCacheWrite), "");
-  EXPECT_EQ(find_bug(*engine, Family::kCopyBlocks), "");
-  EXPECT_EQ(find_bug(*engine, Family::kGatherCache), "");
-  EXPECT_EQ(find_bug(*engine, Family::kConvertFloat8), "");
+  for (const HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
+    const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
+    for (const Family family : {Family::kMergeStates, Family::kCacheWrite, Family::kCopyBlocks,
+                                Family::kGatherCache, Family::kConvertFloat8}) {
+      EXPECT_EQ(find_bug(*engine, family), "") << static_cast<int>(family) << report();
+    }
+  }
 }
 
 class EachPlantedFamilyBugTest : public PlantedFamilyBugTest,
