@@ -2,6 +2,7 @@
 #include <string>
 
 #include "generator/entry_text.h"
+#include "generator/spec_text.h"
 
 namespace pagejit {
 namespace {
@@ -9,22 +10,6 @@ namespace {
 constexpr std::string_view kEntryFile = "attention/attention.cu.tmpl";
 
 std::string flag(bool value) { return value ? "true" : "false"; }
-
-std::string element_type_name(pagejit_shared::ElementType type) {
-  switch (type) {
-    case pagejit_shared::ElementType::kFloat16:
-      return "kFloat16";
-    case pagejit_shared::ElementType::kBFloat16:
-      return "kBFloat16";
-    case pagejit_shared::ElementType::kFloat32:
-      return "kFloat32";
-    case pagejit_shared::ElementType::kFloat8E4m3:
-      return "kFloat8E4m3";
-    case pagejit_shared::ElementType::kFloat8E5m2:
-      return "kFloat8E5m2";
-  }
-  return "unknown";
-}
 
 std::string causality_name(pagejit_shared::Causality causality) {
   switch (causality) {
@@ -91,9 +76,9 @@ TemplateValues values_of(const KernelConfig& config) {
   const AttentionConfig& c = config.attention;
   const auto number = [](int value) { return std::to_string(value); };
   return {
-      {"q_type", element_type_name(c.q_type)},
-      {"kv_type", element_type_name(c.kv_type)},
-      {"out_type", element_type_name(c.out_type)},
+      {"q_type", element_name(c.q_type)},
+      {"kv_type", element_name(c.kv_type)},
+      {"out_type", element_name(c.out_type)},
       {"causality", causality_name(c.causality)},
       {"kv_table", kv_table_name(c.kv_table)},
       {"head_size", number(c.head_size)},
@@ -116,21 +101,21 @@ TemplateValues values_of(const KernelConfig& config) {
 // What the kernel text may ask with #if.
 TextSwitches switches_of(const AttentionConfig& c) {
   using pagejit_shared::Causality;
-  using pagejit_shared::ElementType;
+  using pagejit_shared::Element;
   using pagejit_shared::KvTable;
   return {
       {"PAGEJIT_BF16", pagejit_shared::computes_in_bf16(c)},
       {"PAGEJIT_CONVERT_Q", pagejit_shared::converts_q(c)},
-      {"PAGEJIT_Q_F16", c.q_type == ElementType::kFloat16},
-      {"PAGEJIT_Q_BF16", c.q_type == ElementType::kBFloat16},
-      {"PAGEJIT_Q_F32", c.q_type == ElementType::kFloat32},
-      {"PAGEJIT_Q_FP8", c.q_type == ElementType::kFloat8E4m3},
+      {"PAGEJIT_Q_F16", c.q_type == Element::kFloat16},
+      {"PAGEJIT_Q_BF16", c.q_type == Element::kBFloat16},
+      {"PAGEJIT_Q_F32", c.q_type == Element::kFloat32},
+      {"PAGEJIT_Q_FP8", c.q_type == Element::kFloat8E4m3},
       {"PAGEJIT_SCALE_Q_ROWS", pagejit_shared::scales_q_rows(c)},
       {"PAGEJIT_KV_FP8", pagejit_shared::kv_bytes(c) == 1},
-      {"PAGEJIT_KV_E5M2", c.kv_type == ElementType::kFloat8E5m2},
+      {"PAGEJIT_KV_E5M2", c.kv_type == Element::kFloat8E5m2},
       {"PAGEJIT_FP8_CONVERT", c.has_fp8_convert},
-      {"PAGEJIT_OUT_F32", c.out_type == ElementType::kFloat32},
-      {"PAGEJIT_OUT_BF16", c.out_type == ElementType::kBFloat16},
+      {"PAGEJIT_OUT_F32", c.out_type == Element::kFloat32},
+      {"PAGEJIT_OUT_BF16", c.out_type == Element::kBFloat16},
       {"PAGEJIT_RAGGED", c.is_ragged},
       {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},
       {"PAGEJIT_CAUSAL", c.causality == Causality::kCausal},

@@ -6,9 +6,15 @@
 #include <string>
 #include <variant>
 
+#include "pagejit/cache_ops.h"
+#include "pagejit/cache_write.h"
+#include "pagejit/merge_states.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
 #include "templates/shared/attention_params.h"
+#include "templates/shared/cache_ops_params.h"
+#include "templates/shared/cache_write_params.h"
+#include "templates/shared/merge_states_params.h"
 
 namespace pagejit {
 
@@ -29,9 +35,27 @@ struct KernelConfig {
   int tile_tokens() const { return attention.token_groups * attention.group_tokens; }
 };
 
+// The same for families whose kernels use no dynamic shared memory.
+template <class Spec, class Constants>
+struct SimpleConfig {
+  Spec spec;
+  Target target;
+  Constants constants;
+
+  int threads_per_cta() const { return constants.num_threads; }
+  int shared_bytes() const { return 0; }
+};
+using MergeStatesConfig = SimpleConfig<MergeStatesSpec, pagejit_shared::MergeStatesConfig>;
+using CacheWriteConfig = SimpleConfig<CacheWriteSpec, pagejit_shared::CacheWriteConfig>;
+using CopyBlocksConfig = SimpleConfig<CopyBlocksSpec, pagejit_shared::CopyBlocksConfig>;
+using GatherCacheConfig = SimpleConfig<GatherCacheSpec, pagejit_shared::GatherCacheConfig>;
+using ConvertFloat8Config = SimpleConfig<ConvertFloat8Spec, pagejit_shared::ConvertFloat8Config>;
+
 // Every family has spec, target, threads_per_cta() and shared_bytes().
-using AnySpec = std::variant<KernelSpec>;
-using AnyConfig = std::variant<KernelConfig>;
+using AnySpec = std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec,
+                             GatherCacheSpec, ConvertFloat8Spec>;
+using AnyConfig = std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
+                               GatherCacheConfig, ConvertFloat8Config>;
 
 // One self-contained translation unit.
 struct KernelSource {

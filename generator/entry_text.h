@@ -18,8 +18,8 @@ struct EntryText {
   // Comment lines in front of the kernel text. They name no target and no version: they belong to
   // the kernel text.
   std::string banner;
-  TemplateValues values;  // for the holes
-  TextSwitches switches;  // what the templates may ask with #if
+  TemplateValues values;       // for the holes
+  TextSwitches switches = {};  // what the templates may ask with #if
 };
 
 EntryText entry_text(const KernelConfig& config);

@@ -1,5 +1,8 @@
 #include "generator/families.h"
 
+#include "generator/cache_ops.h"
+#include "generator/cache_write.h"
+#include "generator/merge_states.h"
 #include "generator/planner.h"
 
 namespace pagejit {

@@ -125,9 +125,9 @@ constexpr int kFp8ConvertSm = 89;
 
 AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   AttentionConfig c = {};
-  c.q_type = static_cast<pagejit_shared::ElementType>(spec.q_dtype);
-  c.kv_type = static_cast<pagejit_shared::ElementType>(spec.kv_dtype);
-  c.out_type = static_cast<pagejit_shared::ElementType>(spec.out_dtype);
+  c.q_type = static_cast<pagejit_shared::Element>(spec.q_dtype);
+  c.kv_type = static_cast<pagejit_shared::Element>(spec.kv_dtype);
+  c.out_type = static_cast<pagejit_shared::Element>(spec.out_dtype);
   c.has_fp8_convert = arch.sm >= kFp8ConvertSm;
   c.is_ragged = spec.queries != QueryLengths::kOne;
   c.causality = static_cast<pagejit_shared::Causality>(spec.causality);

@@ -4,8 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "generator/cache_ops.h"
+#include "generator/cache_write.h"
 #include "generator/entry_text.h"
 #include "generator/families.h"
+#include "generator/merge_states.h"
 
 namespace pagejit {
 namespace {

@@ -30,17 +30,20 @@ Status bad_type(const char* field, DataType value, const char* legal) {
 
 Status check_types(const KernelSpec& spec) {
   for (const DataType type : {spec.q_dtype, spec.kv_dtype, spec.out_dtype}) {
-    if (static_cast<int>(type) > static_cast<int>(DataType::kFloat8E5m2)) {
-      return invalid("data type " + std::to_string(static_cast<int>(type)) +
-                     ": legal are f16 (0), bf16 (1), f32 (2), fp8_e4m3 (3) and fp8_e5m2 (4)");
+    if (static_cast<int>(type) > static_cast<int>(DataType::kInt8)) {
+      return invalid(
+          "data type " + std::to_string(static_cast<int>(type)) +
+          ": legal are f16 (0), bf16 (1), f32 (2), fp8_e4m3 (3), fp8_e5m2 (4) and int8 (5)");
     }
   }
-  if (spec.kv_dtype == DataType::kFloat32) {
+  if (spec.kv_dtype == DataType::kFloat32 || spec.kv_dtype == DataType::kInt8) {
     return bad_type("kv_dtype", spec.kv_dtype, "f16, bf16, fp8_e4m3 or fp8_e5m2");
   }
   if (is_8_bit(spec.out_dtype)) return bad_type("out_dtype", spec.out_dtype, "f16, bf16 or f32");
   if (is_8_bit(spec.kv_dtype)) {
-    if (spec.q_dtype != DataType::kFloat8E5m2) return Status::ok();
+    if (spec.q_dtype != DataType::kFloat8E5m2 && spec.q_dtype != DataType::kInt8) {
+      return Status::ok();
+    }
     return bad_type("q_dtype", spec.q_dtype, "f16, bf16, f32 or fp8_e4m3");
   }
   if (spec.q_dtype == spec.kv_dtype || spec.q_dtype == DataType::kFloat32) return Status::ok();
@@ -138,6 +141,8 @@ std::string_view data_type_name(DataType type) {
       return "fp8_e4m3";
     case DataType::kFloat8E5m2:
       return "fp8_e5m2";
+    case DataType::kInt8:
+      return "int8";
   }
   return "unknown";
 }
@@ -147,22 +152,31 @@ Result<DataType> parse_data_type(std::string_view text) {
     std::string_view text;
     DataType type;
   };
-  static constexpr Name kNames[] = {
-      {"f16", DataType::kFloat16},           {"fp16", DataType::kFloat16},
-      {"float16", DataType::kFloat16},       {"half", DataType::kFloat16},
-      {"bf16", DataType::kBFloat16},         {"bfloat16", DataType::kBFloat16},
-      {"f32", DataType::kFloat32},           {"fp32", DataType::kFloat32},
-      {"float32", DataType::kFloat32},       {"float", DataType::kFloat32},
-      {"fp8_e4m3", DataType::kFloat8E4m3},   {"fp8", DataType::kFloat8E4m3},
-      {"e4m3", DataType::kFloat8E4m3},       {"float8_e4m3fn", DataType::kFloat8E4m3},
-      {"fp8_e5m2", DataType::kFloat8E5m2},   {"e5m2", DataType::kFloat8E5m2},
-      {"float8_e5m2", DataType::kFloat8E5m2}};
+  static constexpr Name kNames[] = {{"f16", DataType::kFloat16},
+                                    {"fp16", DataType::kFloat16},
+                                    {"float16", DataType::kFloat16},
+                                    {"half", DataType::kFloat16},
+                                    {"bf16", DataType::kBFloat16},
+                                    {"bfloat16", DataType::kBFloat16},
+                                    {"f32", DataType::kFloat32},
+                                    {"fp32", DataType::kFloat32},
+                                    {"float32", DataType::kFloat32},
+                                    {"float", DataType::kFloat32},
+                                    {"fp8_e4m3", DataType::kFloat8E4m3},
+                                    {"fp8", DataType::kFloat8E4m3},
+                                    {"e4m3", DataType::kFloat8E4m3},
+                                    {"float8_e4m3fn", DataType::kFloat8E4m3},
+                                    {"fp8_e5m2", DataType::kFloat8E5m2},
+                                    {"e5m2", DataType::kFloat8E5m2},
+                                    {"float8_e5m2", DataType::kFloat8E5m2},
+                                    {"int8", DataType::kInt8}};
   for (const Name& name : kNames) {
     if (text == name.text) return name.type;
   }
-  return invalid("data type \"" + std::string(text) +
-                 "\": legal are f16 (fp16, float16, half), bf16 (bfloat16), f32 (fp32, float32, "
-                 "float), fp8_e4m3 (fp8, e4m3, float8_e4m3fn) and fp8_e5m2 (e5m2, float8_e5m2)");
+  return invalid(
+      "data type \"" + std::string(text) +
+      "\": legal are f16 (fp16, float16, half), bf16 (bfloat16), f32 (fp32, float32, "
+      "float), fp8_e4m3 (fp8, e4m3, float8_e4m3fn), fp8_e5m2 (e5m2, float8_e5m2) and int8");
 }
 
 Status validate(const KernelSpec& spec) {

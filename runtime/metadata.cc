@@ -8,8 +8,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "templates/shared/attention_params.h"
-
 namespace pagejit {
 namespace {
 
@@ -140,6 +138,33 @@ std::string abi_of(const KernelConfig&) {
                      offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
                      offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
                      pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
+}
+
+std::string abi_of(const MergeStatesConfig&) {
+  using pagejit_shared::MergeStatesParams;
+  return fmt::format("merge-states-1:{}.{}.{}", sizeof(MergeStatesParams),
+                     offsetof(MergeStatesParams, out), offsetof(MergeStatesParams, num_states));
+}
+
+std::string abi_of(const CacheWriteConfig&) {
+  using pagejit_shared::CacheWriteParams;
+  return fmt::format("cache-write-1:{}.{}.{}", sizeof(CacheWriteParams),
+                     offsetof(CacheWriteParams, key_stride_token),
+                     offsetof(CacheWriteParams, num_q_heads));
+}
+
+template <class Params>
+std::string cache_ops_abi(const char* family) {
+  return fmt::format("{}-1:{}", family, sizeof(Params));
+}
+std::string abi_of(const CopyBlocksConfig&) {
+  return cache_ops_abi<pagejit_shared::CopyBlocksParams>("copy-blocks");
+}
+std::string abi_of(const GatherCacheConfig&) {
+  return cache_ops_abi<pagejit_shared::GatherCacheParams>("gather-cache");
+}
+std::string abi_of(const ConvertFloat8Config&) {
+  return cache_ops_abi<pagejit_shared::ConvertFloat8Params>("convert-float8");
 }
 
 }  // namespace

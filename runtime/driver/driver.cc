@@ -12,6 +12,8 @@ namespace {
 constexpr int kMinimumVersion = 12000;
 // cuFuncLoad came with 12.4; asked for with that version so that older drivers answer "not found".
 constexpr int kFuncLoadVersion = 12040;
+// 13.0 has another function by this name.
+constexpr int kMemcpyBatchVersion = 12080;
 // Exported by the emulator beside the driver API.
 constexpr const char* kEmulatorMarker = "pagejit_emulator_abi";
 
@@ -136,6 +138,7 @@ Status Driver::resolve() {
   resolver.require(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync");
   resolver.require(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync");
   resolver.require(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync");
+  resolver.optional(cuMemcpyBatchAsync, "cuMemcpyBatchAsync", kMemcpyBatchVersion);
   resolver.require(cuMemsetD8Async, "cuMemsetD8Async");
   resolver.require(cuMemsetD32Async, "cuMemsetD32Async");
   resolver.require(cuStreamCreate, "cuStreamCreate");

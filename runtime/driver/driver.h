@@ -16,6 +16,15 @@
 
 namespace pagejit {
 
+// CUmemcpyAttributes and cuMemcpyBatchAsync as of CUDA 12.8, which older cuda.h do not have and
+// newer ones call by another name.
+struct MemcpyBatchAttributes {
+  static constexpr int kStreamOrder = 1;  // CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
+  int source_access_order = 0;
+  int hints[4] = {};  // where source and target are; for managed memory only
+  unsigned flags = 0;
+};
+
 // Fields bear the names of the functions (cuda.h's macros rename both alike). Those marked optional
 // may be null.
 struct DriverFunctions {
@@ -60,6 +69,11 @@ struct DriverFunctions {
   decltype(&::cuMemcpyHtoDAsync) cuMemcpyHtoDAsync = nullptr;
   decltype(&::cuMemcpyDtoHAsync) cuMemcpyDtoHAsync = nullptr;
   decltype(&::cuMemcpyDtoDAsync) cuMemcpyDtoDAsync = nullptr;
+  // Optional (12.8): to, from, bytes, their count, attributes, the first copy of each, their count,
+  // the copy that failed, the stream.
+  CUresult(CUDAAPI* cuMemcpyBatchAsync)(CUdeviceptr*, CUdeviceptr*, size_t*, size_t,
+                                        MemcpyBatchAttributes*, size_t*, size_t, size_t*,
+                                        CUstream) = nullptr;
   decltype(&::cuMemsetD8Async) cuMemsetD8Async = nullptr;
   decltype(&::cuMemsetD32Async) cuMemsetD32Async = nullptr;
 

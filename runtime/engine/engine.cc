@@ -7,6 +7,7 @@
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/engine_impl.h"
 #include "runtime/engine/guard.h"
+#include "runtime/engine/swap_blocks.h"
 
 namespace pagejit {
 namespace {
@@ -40,26 +41,62 @@ Result<std::shared_ptr<Engine>> create_engine(EngineOptions options,
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<Kernel> Engine::prepare(const KernelSpec& spec, int device) {
-  return guarded([&]() -> Result<Kernel> {
+template <class Handle, class Spec>
+Result<Handle> Engine::prepare_handle(const Spec& spec, int device) {
+  return guarded([&]() -> Result<Handle> {
     Result<PreparedKernel> prepared = impl_->prepare(spec, device);
     if (!prepared) return prepared.status();
-    Kernel kernel;
-    kernel.loaded_ = std::move(prepared->kernel);
-    kernel.info_ = std::make_shared<const KernelInfo>(std::move(prepared->info));
-    return kernel;
+    Handle made;
+    KernelHandle& handle = made;
+    handle.loaded_ = std::move(prepared->kernel);
+    handle.info_ = std::make_shared<const KernelInfo>(std::move(prepared->info));
+    return made;
   });
+}
+
+Result<Kernel> Engine::prepare(const KernelSpec& spec, int device) {
+  return prepare_handle<Kernel>(spec, device);
+}
+
+template <KernelFamily Spec>
+Result<typename Spec::Handle> Engine::prepare(const Spec& spec, int device) {
+  return prepare_handle<typename Spec::Handle>(spec, device);
 }
 
 Result<KernelInfo> Engine::precompile(const KernelSpec& spec, const Target& target) {
   return guarded([&] { return impl_->precompile(spec, target); });
 }
 
+template <KernelFamily Spec>
+Result<KernelInfo> Engine::precompile(const Spec& spec, const Target& target) {
+  return guarded([&] { return impl_->precompile(spec, target); });
+}
+
 Result<std::string> Engine::render(const KernelSpec& spec, const Target& target) const {
-  return guarded([&]() -> Result<std::string> {
-    Result<KernelSource> source = impl_->render(spec, target);
-    if (!source) return source.status();
-    return std::move(source->text);
+  return guarded([&] { return impl_->render_text(spec, target); });
+}
+
+template <KernelFamily Spec>
+Result<std::string> Engine::render(const Spec& spec, const Target& target) const {
+  return guarded([&] { return impl_->render_text(spec, target); });
+}
+
+#define PAGEJIT_FAMILY(Spec)                                                                 \
+  template PAGEJIT_EXPORT Result<Spec::Handle> Engine::prepare(const Spec&, int);            \
+  template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const Spec&, const Target&); \
+  template PAGEJIT_EXPORT Result<std::string> Engine::render(const Spec&, const Target&) const;
+PAGEJIT_FAMILY(MergeStatesSpec)
+PAGEJIT_FAMILY(CacheWriteSpec)
+PAGEJIT_FAMILY(CopyBlocksSpec)
+PAGEJIT_FAMILY(GatherCacheSpec)
+PAGEJIT_FAMILY(ConvertFloat8Spec)
+#undef PAGEJIT_FAMILY
+
+Status Engine::swap_blocks(const SwapBlocksArgs& args, Stream stream) {
+  return guarded([&]() -> Status {
+    Result<Engine::Impl::OpenDriver> opened = impl_->open_driver();
+    if (!opened) return opened.status();
+    return pagejit::swap_blocks(*opened->driver, args, stream);
   });
 }
 

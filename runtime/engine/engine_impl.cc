@@ -83,6 +83,12 @@ Result<KernelSource> Engine::Impl::render(const AnySpec& spec, const Target& tar
   return dependencies.render(*config);
 }
 
+Result<std::string> Engine::Impl::render_text(const AnySpec& spec, const Target& target) const {
+  Result<KernelSource> source = render(spec, target);
+  if (!source) return source.status();
+  return std::move(source->text);
+}
+
 // The first target of the ladder for which an image is stored or can be made. A stored image of a
 // later target is never preferred to compiling for an earlier one.
 Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,

@@ -30,6 +30,7 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   Result<PreparedKernel> prepare(const AnySpec& spec, int device);
   Result<KernelInfo> precompile(const AnySpec& spec, const Target& target);
   Result<KernelSource> render(const AnySpec& spec, const Target& target) const;
+  Result<std::string> render_text(const AnySpec& spec, const Target& target) const;
   Result<Target> target_of_device(int device);
   EngineStats stats() const;
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pagejit/engine.h"
+#include "runtime/engine/argument_check.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/launch_check.h"
 #include "runtime/engine/loaded_attention.h"
@@ -16,11 +17,6 @@ using pagejit_shared::WorkspaceHeader;
 
 const LoadedAttention& attention(const LoadedKernel& kernel) {
   return static_cast<const LoadedAttention&>(kernel);
-}
-
-[[gnu::cold, gnu::noinline]] Status empty_handle() {
-  return Status(StatusCode::kInvalidArgument,
-                "the Kernel is empty: launch one that Engine::prepare() returned");
 }
 
 // The upper bound of the tokens of one sequence, by which splits are chosen.

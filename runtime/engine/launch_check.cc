@@ -8,33 +8,15 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/engine/argument_check.h"
 #include "runtime/engine/loaded_attention.h"
 
 namespace pagejit {
 namespace {
 
-constexpr int kMaxGridYZ = 65535;       // CUDA's limit of gridDim.y and gridDim.z
 constexpr uintptr_t kVectorBytes = 16;  // what one cp.async moves
 constexpr int64_t kRowElements = 8;     // strides of q and out
 constexpr uintptr_t kWorkspaceAlign = 256;
-
-[[gnu::cold, gnu::noinline]] Status invalid(std::string message) {
-  return Status(StatusCode::kInvalidArgument, std::move(message));
-}
-
-[[gnu::cold, gnu::noinline]] Status bad_pointer(const char* name, const void* pointer,
-                                                uintptr_t alignment) {
-  if (pointer == nullptr) return invalid(fmt::format("{} is null: must be a device pointer", name));
-  return invalid(fmt::format("{} is {}: must be aligned to {} bytes", name, pointer, alignment));
-}
-
-bool misaligned(const void* pointer, uintptr_t alignment) {
-  return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) != 0;
-}
-
-bool bad(const void* pointer, uintptr_t alignment) {
-  return pointer == nullptr || misaligned(pointer, alignment);
-}
 
 [[gnu::cold, gnu::noinline]] Status explain_pointers(const AttentionArgs& args) {
   const std::pair<const char*, const void*> vectors[] = {

@@ -1,12 +1,9 @@
 // What host and device agree on for the attention kernel: its configuration (compile time), its
 // parameters (launch) and the layout of its workspace. Included by the host library and inlined
-// into every rendered source; plain C++20 without includes.
+// into every rendered source; plain C++20.
 #pragma once
 
-// Set by the device preludes; host code needs no marker.
-#ifndef PAGEJIT_HOST_DEVICE
-#define PAGEJIT_HOST_DEVICE
-#endif
+#include "templates/shared/elements.h"
 
 namespace pagejit_shared {
 
@@ -32,30 +29,15 @@ enum class KvTable : int {
   kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
 };
 
-// Where the elements of a KV block lie.
-enum class KvLayout : int {
-  kRows,  // those of a token and head follow each other
-  kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
-          // [head_size, block_size]
-};
-
-// The format of an element in global memory.
-enum class ElementType : int { kFloat16, kBFloat16, kFloat32, kFloat8E4m3, kFloat8E5m2 };
-
-PAGEJIT_HOST_DEVICE constexpr int element_bytes(ElementType type) {
-  if (type == ElementType::kFloat32) return 4;
-  return type == ElementType::kFloat8E4m3 || type == ElementType::kFloat8E5m2 ? 1 : 2;
-}
-
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
 //
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
 // form `token_groups` groups of `row_warps` warps; a group owns a slice of each tile's tokens and a
 // ring of `num_stages` stages in shared memory, its warps split the rows.
 struct AttentionConfig {
-  ElementType q_type;
-  ElementType kv_type;
-  ElementType out_type;  // f16, bf16 or f32
+  Element q_type;
+  Element kv_type;
+  Element out_type;  // f16, bf16 or f32
   bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   Causality causality;   // where is_ragged; one query token sees all
@@ -91,7 +73,7 @@ PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
 
 // The products are computed in bf16, else in f16: K, V, q and the probabilities.
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
-  return c.kv_type == ElementType::kBFloat16;
+  return c.kv_type == Element::kBFloat16;
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
   return element_bytes(c.kv_type);
@@ -103,7 +85,7 @@ PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
 // Each row of q is brought into the range of f16 by a power of two.
 PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
   return !computes_in_bf16(c) &&
-         (c.q_type == ElementType::kBFloat16 || c.q_type == ElementType::kFloat32);
+         (c.q_type == Element::kBFloat16 || c.q_type == Element::kFloat32);
 }
 // Bytes that one cp.async moves: 16, or 8 where rows of 8-bit elements are no multiple of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {

@@ -69,7 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"OutOf8Bits", with([](auto& s) { s.out_dtype = DataType::kFloat8E4m3; }),
                 StatusCode::kUnsupported, "out_dtype fp8_e4m3", "f16, bf16 or f32"},
         BadSpec{"UnknownType", with([](auto& s) { s.q_dtype = static_cast<DataType>(9); }),
-                kInvalid, "data type 9", "fp8_e5m2 (4)"},
+                kInvalid, "data type 9", "fp8_e5m2 (4) and int8 (5)"},
+        BadSpec{"KvIsInt8", with([](auto& s) { s.kv_dtype = DataType::kInt8; }),
+                StatusCode::kUnsupported, "kv_dtype int8", "f16, bf16, fp8_e4m3 or fp8_e5m2"},
         BadSpec{"UnknownQueries", with([](auto& s) { s.queries = static_cast<QueryLengths>(3); }),
                 kInvalid, "queries 3", "one (0), few (1) and many (2)"},
         BadSpec{"UnknownCausality", with([](auto& s) {

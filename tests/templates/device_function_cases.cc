@@ -372,8 +372,8 @@ std::vector<DeviceFunctionCase> device_function_cases() {
                    }});
   cases.push_back(pack_case(DataType::kFloat16));
   cases.push_back(pack_case(DataType::kBFloat16));
-  for (auto&& more : {matrix_function_cases(), conversion_function_cases(), exchange_cases(),
-                      memory_cases(), barrier_cases()}) {
+  for (auto&& more : {matrix_function_cases(), conversion_function_cases(), float8_function_cases(),
+                      exchange_cases(), memory_cases(), barrier_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

@@ -31,6 +31,8 @@ inline constexpr int kInputWords = 1024;
 std::vector<DeviceFunctionCase> device_function_cases();
 // Those of them that are about matrices.
 std::vector<DeviceFunctionCase> matrix_function_cases();
+// Those that round to 8-bit floats.
+std::vector<DeviceFunctionCase> float8_function_cases();
 
 // And about conversions of small elements.
 std::vector<DeviceFunctionCase> conversion_function_cases();

@@ -10,9 +10,12 @@
 #include <string>
 #include <string_view>
 
+#include "pagejit/cache_ops.h"
+#include "pagejit/cache_write.h"
 #include "pagejit/export.h"
 #include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
+#include "pagejit/merge_states.h"
 #include "pagejit/spec.h"
 #include "pagejit/status.h"
 #include "pagejit/target.h"
@@ -118,15 +121,27 @@ class PAGEJIT_EXPORT Engine {
   // compiler is taken. Kernels stay loaded when no handle is left, up to about a thousand of them;
   // then the least recently prepared are unloaded.
   Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
+  // The same for the other families: MergeStatesSpec (merge_states.h), CacheWriteSpec
+  // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h).
+  template <KernelFamily Spec>
+  Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
 
   // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU.
   Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
+  template <KernelFamily Spec>
+  Result<KernelInfo> precompile(const Spec& spec, const Target& target);
 
   // The source that precompile() would compile.
   Result<std::string> render(const KernelSpec& spec, const Target& target) const;
+  template <KernelFamily Spec>
+  Result<std::string> render(const Spec& spec, const Target& target) const;
 
   // The target that prepare() compiles for on this device (see README, "Targets").
   Result<Target> target_of_device(int device);
+
+  // Enqueues the copies of `args` on `stream`, whose context must be current: the driver's own, in
+  // one call where it knows batches of copies. kInvalidArgument, kDriverUnavailable, kDriverError.
+  Status swap_blocks(const SwapBlocksArgs& args, Stream stream);
 
   EngineStats stats() const;
 
@@ -134,6 +149,8 @@ class PAGEJIT_EXPORT Engine {
   friend struct EngineFactory;  // internal
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
+  template <class Handle, class Spec>
+  Result<Handle> prepare_handle(const Spec& spec, int device);
   std::unique_ptr<Impl> impl_;
 };
 

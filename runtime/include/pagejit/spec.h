@@ -13,24 +13,26 @@
 
 namespace pagejit {
 
-// The two formats of 8 bits are those of the OCP 8-bit floating point specification (OFP8): e4m3
-// has no infinity, and its greatest value is 448.
+// Which of them a field may hold stands with the field. The two floating-point formats of 8 bits
+// are those of the OCP 8-bit floating point specification (OFP8): e4m3 has no infinity, and its
+// greatest value is 448.
 enum class DataType : uint8_t {
   kFloat16 = 0,
   kBFloat16 = 1,
   kFloat32 = 2,
-  kFloat8E4m3 = 3,
+  kFloat8E4m3 = 3,  // finite, NaN is 0x7f and 0xff
   kFloat8E5m2 = 4,
+  kInt8 = 5,
 };
 
-// "f16", "bf16", "f32", "fp8_e4m3", "fp8_e5m2".
+// "f16", "bf16", "f32", "fp8_e4m3", "fp8_e5m2", "int8".
 PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
 // Accepts those, and fp16, float16, half; bfloat16; fp32, float32, float; fp8, e4m3, float8_e4m3fn;
-// e5m2, float8_e5m2. kInvalidArgument otherwise.
+// e5m2, float8_e5m2; int8. kInvalidArgument otherwise.
 PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);
 constexpr int data_type_bytes(DataType type) {
   if (type == DataType::kFloat32) return 4;
-  return type == DataType::kFloat8E4m3 || type == DataType::kFloat8E5m2 ? 1 : 2;
+  return type == DataType::kFloat16 || type == DataType::kBFloat16 ? 2 : 1;
 }
 
 // How many query tokens the sequences of a launch have.
@@ -110,8 +112,21 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // Equal specs give equal text; different specs differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
-// The inverse; fields may come in any order, absent ones keep their defaults, unknown or repeated
-// ones are kInvalidArgument. The result is validated.
+// The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for
+// each; these are templates so that a braced list of fields still means a KernelSpec.
+template <class Spec>
+concept KernelFamily = requires {
+  typename Spec::Handle;
+};
+template <KernelFamily Spec>
+Status validate(const Spec& spec);
+template <KernelFamily Spec>
+Status supports(const Spec& spec, const Target& target);
+template <KernelFamily Spec>
+std::string canonical_text(const Spec& spec);
+
+// The inverse of a KernelSpec's text; fields may come in any order, absent ones keep their
+// defaults, unknown or repeated ones are kInvalidArgument. The result is validated.
 PAGEJIT_EXPORT Result<KernelSpec> parse_spec(std::string_view text);
 
 }  // namespace pagejit

@@ -115,6 +115,9 @@ PAGEJIT_UNCHECKED inline void mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&
 PAGEJIT_UNCHECKED inline float exp2_approx(float x) { return api->exp2_approx(x); }
 PAGEJIT_UNCHECKED inline float log2_approx(float x) { return api->log2_approx(x); }
 PAGEJIT_UNCHECKED inline float rcp_approx(float x) { return api->rcp_approx(x); }
+PAGEJIT_UNCHECKED inline float unpack_f16(uint16_t code) {
+  return pagejit_emulator::f32_from_f16(code);
+}
 PAGEJIT_UNCHECKED inline uint32_t pack_f16x2(float low, float high) {
   return pagejit_emulator::f16_from_f32(low) |
          static_cast<uint32_t>(pagejit_emulator::f16_from_f32(high)) << 16;
@@ -123,7 +126,6 @@ PAGEJIT_UNCHECKED inline uint32_t pack_bf16x2(float low, float high) {
   return pagejit_emulator::bf16_from_f32(low) |
          static_cast<uint32_t>(pagejit_emulator::bf16_from_f32(high)) << 16;
 }
-PAGEJIT_UNCHECKED inline float unpack_f16(uint16_t v) { return pagejit_emulator::f32_from_f16(v); }
 PAGEJIT_UNCHECKED inline uint32_t unpack_e4m3x2(uint32_t pair) {
   return pagejit_emulator::f16_from_f32(pagejit_emulator::f32_from_e4m3(pair & 0xffu)) |
          static_cast<uint32_t>(pagejit_emulator::f16_from_f32(
@@ -147,6 +149,14 @@ PAGEJIT_UNCHECKED inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t
     y |= static_cast<uint32_t>(bytes >> (8 * from) & 0xffu) << (8 * i);
   }
   return y;
+}
+PAGEJIT_UNCHECKED inline uint16_t pack_e4m3x2(float low, float high) {
+  return static_cast<uint16_t>(pagejit_emulator::f8_from_f32<3, 448>(low) |
+                               pagejit_emulator::f8_from_f32<3, 448>(high) << 8);
+}
+PAGEJIT_UNCHECKED inline uint16_t pack_e5m2x2(float low, float high) {
+  return static_cast<uint16_t>(pagejit_emulator::f8_from_f32<2, 57344>(low) |
+                               pagejit_emulator::f8_from_f32<2, 57344>(high) << 8);
 }
 PAGEJIT_UNCHECKED inline float max2(float a, float b) { return a > b || b != b ? a : b; }
 

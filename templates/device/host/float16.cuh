@@ -1,5 +1,4 @@
-// Conversions between f32 and the two 16-bit float formats, rounding to nearest even, and from the
-// 8-bit format e4m3, as bits. Used
+// Conversions between f32 and the two 16-bit float formats, rounding to nearest even, as bits. Used
 // by the host prelude and by the emulator's matrix products. Built-in types only, no includes.
 #pragma once
 
@@ -54,17 +53,6 @@ constexpr float f32_from_f16(unsigned short h) {
   if (exponent == 31) return f32_from_bits(sign | 0x7f800000u | (fraction << 13));
   if (exponent != 0) return f32_from_bits(sign | ((exponent + 112u) << 23) | (fraction << 13));
   const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-  return sign != 0 ? -magnitude : magnitude;
-}
-
-// OFP8 e4m3: bias 7, no infinity, all ones is NaN.
-constexpr float f32_from_e4m3(unsigned code) {
-  const unsigned sign = (code & 0x80u) << 24;
-  const unsigned exponent = (code >> 3) & 15u;
-  const unsigned fraction = code & 7u;
-  if ((code & 0x7fu) == 0x7fu) return f32_from_bits(0x7fc00000u);
-  if (exponent != 0) return f32_from_bits(sign | ((exponent + 120u) << 23) | (fraction << 20));
-  const float magnitude = static_cast<float>(fraction) * 0x1p-9f;
   return sign != 0 ? -magnitude : magnitude;
 }
 

@@ -5,6 +5,7 @@
 
 #include "templates/device/host/emulator_abi.cuh"
 #include "templates/device/host/float16.cuh"
+#include "templates/device/host/float8.cuh"
 
 typedef signed char int8_t;
 typedef unsigned char uint8_t;

@@ -27,6 +27,12 @@ PAGEJIT_DEVICE float max2(float a, float b) {
   return y;
 }
 
+PAGEJIT_DEVICE float unpack_f16(uint16_t code) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(code));
+  return y;
+}
+
 // The first PTX source is the upper half.
 PAGEJIT_DEVICE uint32_t pack_f16x2(float low, float high) {
   uint32_t y;
@@ -37,12 +43,6 @@ PAGEJIT_DEVICE uint32_t pack_f16x2(float low, float high) {
 PAGEJIT_DEVICE uint32_t pack_bf16x2(float low, float high) {
   uint32_t y;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-  return y;
-}
-
-PAGEJIT_DEVICE float unpack_f16(uint16_t v) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(v));
   return y;
 }
 
@@ -62,6 +62,19 @@ PAGEJIT_DEVICE uint32_t mul_f16x2(uint32_t a, uint32_t b) {
 PAGEJIT_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   uint32_t y;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(selector));
+  return y;
+}
+
+// From here on: compute capability 8.9 and later.
+PAGEJIT_DEVICE uint16_t pack_e4m3x2(float low, float high) {
+  uint16_t y;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(high), "f"(low));
+  return y;
+}
+
+PAGEJIT_DEVICE uint16_t pack_e5m2x2(float low, float high) {
+  uint16_t y;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(y) : "f"(high), "f"(low));
   return y;
 }
 

@@ -6,13 +6,53 @@
 #line 1 "shared/attention_params.h"
 // What host and device agree on for the attention kernel: its configuration (compile time), its
 // parameters (launch) and the layout of its workspace. Included by the host library and inlined
-// into every rendered source; plain C++20 without includes.
+// into every rendered source; plain C++20.
+
+
+#line 1 "shared/elements.h"
+// The element types of tensors that kernels read and write, and where those of a KV block lie: what
+// host and device agree on. Plain C++20 without includes.
 
 
 // Set by the device preludes; host code needs no marker.
 #ifndef PAGEJIT_HOST_DEVICE
 #define PAGEJIT_HOST_DEVICE
 #endif
+
+namespace pagejit_shared {
+
+// The same numbers as pagejit::DataType.
+enum class Element : int {
+  kFloat16 = 0,
+  kBFloat16 = 1,
+  kFloat32 = 2,
+  kFloat8E4m3 = 3,
+  kFloat8E5m2 = 4,
+  kInt8 = 5,
+};
+
+PAGEJIT_HOST_DEVICE constexpr int element_bytes(Element element) {
+  if (element == Element::kFloat32) return 4;
+  return element == Element::kFloat16 || element == Element::kBFloat16 ? 2 : 1;
+}
+
+// Where the elements of a KV block lie.
+enum class KvLayout : int {
+  kRows,  // those of a token and head follow each other
+  kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
+          // [head_size, block_size]
+};
+
+// The most elements, a power of two, that one access of at most 16 bytes moves, so that they divide
+// `count`.
+PAGEJIT_HOST_DEVICE constexpr int vector_elements(int bytes_per_element, int count) {
+  int elements = 16 / bytes_per_element;
+  while (count % elements != 0) elements /= 2;
+  return elements;
+}
+
+}  // namespace pagejit_shared
+#line 7 "shared/attention_params.h"
 
 namespace pagejit_shared {
 
@@ -38,30 +78,15 @@ enum class KvTable : int {
   kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
 };
 
-// Where the elements of a KV block lie.
-enum class KvLayout : int {
-  kRows,  // those of a token and head follow each other
-  kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
-          // [head_size, block_size]
-};
-
-// The format of an element in global memory.
-enum class ElementType : int { kFloat16, kBFloat16, kFloat32, kFloat8E4m3, kFloat8E5m2 };
-
-PAGEJIT_HOST_DEVICE constexpr int element_bytes(ElementType type) {
-  if (type == ElementType::kFloat32) return 4;
-  return type == ElementType::kFloat8E4m3 || type == ElementType::kFloat8E5m2 ? 1 : 2;
-}
-
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
 //
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
 // form `token_groups` groups of `row_warps` warps; a group owns a slice of each tile's tokens and a
 // ring of `num_stages` stages in shared memory, its warps split the rows.
 struct AttentionConfig {
-  ElementType q_type;
-  ElementType kv_type;
-  ElementType out_type;  // f16, bf16 or f32
+  Element q_type;
+  Element kv_type;
+  Element out_type;  // f16, bf16 or f32
   bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   Causality causality;   // where is_ragged; one query token sees all
@@ -97,7 +122,7 @@ PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
 
 // The products are computed in bf16, else in f16: K, V, q and the probabilities.
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
-  return c.kv_type == ElementType::kBFloat16;
+  return c.kv_type == Element::kBFloat16;
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
   return element_bytes(c.kv_type);
@@ -109,7 +134,7 @@ PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
 // Each row of q is brought into the range of f16 by a power of two.
 PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
   return !computes_in_bf16(c) &&
-         (c.q_type == ElementType::kBFloat16 || c.q_type == ElementType::kFloat32);
+         (c.q_type == Element::kBFloat16 || c.q_type == Element::kFloat32);
 }
 // Bytes that one cp.async moves: 16, or 8 where rows of 8-bit elements are no multiple of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
@@ -1486,9 +1511,9 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
 #line 16 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
-    .q_type = pagejit_shared::ElementType::kBFloat16,
-    .kv_type = pagejit_shared::ElementType::kBFloat16,
-    .out_type = pagejit_shared::ElementType::kBFloat16,
+    .q_type = pagejit_shared::Element::kBFloat16,
+    .kv_type = pagejit_shared::Element::kBFloat16,
+    .out_type = pagejit_shared::Element::kBFloat16,
 #line 25 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
 #line 47 "attention/attention.cu.tmpl"

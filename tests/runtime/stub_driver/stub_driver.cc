@@ -242,6 +242,36 @@ CUresult copy_out(void* to, CUdeviceptr from, size_t bytes, CUstream) {
   return CUDA_SUCCESS;
 }
 
+Function f_copy_in("cuMemcpyHtoDAsync");
+CUresult copy_in(CUdeviceptr to, const void* from, size_t bytes, CUstream) {
+  if (CUresult result = f_copy_in.enter(); result != CUDA_SUCCESS) return result;
+  std::memcpy(memory(to), from, bytes);
+  return CUDA_SUCCESS;
+}
+
+Function f_copy("cuMemcpyDtoDAsync");
+CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+  if (CUresult result = f_copy.enter(); result != CUDA_SUCCESS) return result;
+  std::memcpy(memory(to), memory(from), bytes);
+  return CUDA_SUCCESS;
+}
+
+// As of CUDA 12.8. Wants one set of attributes for all copies, whose first word says stream order.
+Function f_copy_batch("cuMemcpyBatchAsync");
+CUresult copy_batch(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                    const int* attributes, size_t* first_copy, size_t num_attributes,
+                    size_t* failed, CUstream stream) {
+  if (CUresult result = f_copy_batch.enter(); result != CUDA_SUCCESS) {
+    *failed = count - 1;
+    return result;
+  }
+  if (stream == nullptr || num_attributes != 1 || first_copy[0] != 0 || attributes[0] != 1) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (size_t i = 0; i < count; ++i) std::memcpy(memory(to[i]), memory(from[i]), bytes[i]);
+  return CUDA_SUCCESS;
+}
+
 Function f_set8("cuMemsetD8Async");
 CUresult set8(CUdeviceptr address, unsigned char value, size_t count, CUstream) {
   if (CUresult result = f_set8.enter(); result != CUDA_SUCCESS) return result;
@@ -269,7 +299,6 @@ Function f_error_name("cuGetErrorName"), f_error_string("cuGetErrorString"),
     f_device_name("cuDeviceGetName"), f_total_mem("cuDeviceTotalMem"),
     f_get_attribute("cuKernelGetAttribute"), f_alloc("cuMemAlloc"), f_free("cuMemFree"),
     f_mem_info("cuMemGetInfo"), f_htod("cuMemcpyHtoD"), f_dtoh("cuMemcpyDtoH"),
-    f_htod_async("cuMemcpyHtoDAsync"), f_dtod_async("cuMemcpyDtoDAsync"),
     f_stream_create("cuStreamCreate"), f_stream_destroy("cuStreamDestroy"),
     f_begin("cuStreamBeginCapture"), f_end("cuStreamEndCapture"), f_event_create("cuEventCreate"),
     f_event_destroy("cuEventDestroy"), f_event_record("cuEventRecord"),
@@ -309,6 +338,9 @@ const std::map<std::string, void*>& table() {
       {"cuOccupancyMaxActiveBlocksPerMultiprocessor", address(occupancy)},
       {"cuLaunchKernelEx", address(launch)},
       {"cuMemcpyDtoHAsync", address(copy_out)},
+      {"cuMemcpyHtoDAsync", address(copy_in)},
+      {"cuMemcpyDtoDAsync", address(copy)},
+      {"cuMemcpyBatchAsync", address(copy_batch)},
       {"cuMemsetD8Async", address(set8)},
       {"cuMemsetD32Async", address(set32)},
       {"cuStreamSynchronize", address(stream_synchronize)},
@@ -333,6 +365,10 @@ PAGEJIT_STUB_EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** out,
   }
   if (known == nullptr || known->removed()) return CUDA_ERROR_NOT_FOUND;
   if (std::strcmp(symbol, "cuFuncLoad") == 0 && (cuda_version < 12040 || state().version < 12040)) {
+    return CUDA_ERROR_NOT_FOUND;
+  }
+  if (std::strcmp(symbol, "cuMemcpyBatchAsync") == 0 &&
+      (cuda_version < 12080 || state().version < 12080)) {
     return CUDA_ERROR_NOT_FOUND;
   }
   const auto found = stub::table().find(symbol);

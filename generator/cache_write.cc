@@ -1,0 +1,214 @@
+#include "generator/cache_write.h"
+
+#include "generator/arch.h"
+#include "generator/spec_text.h"
+
+namespace pagejit {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kMaxHeadSize = 4096;
+constexpr int kMaxBlockSize = 65536;
+
+Status invalid(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+Status check_quantisation(const CacheWriteSpec& spec) {
+  if (Status s = check_scale(spec.scale); !s) return s;
+  const std::string type(data_type_name(spec.kv_dtype));
+  const std::string scale = "scale " + std::to_string(static_cast<int>(spec.scale));
+  if (spec.kv_dtype == spec.dtype) {
+    if (spec.scale == KvScale::kNone) return {};
+    return invalid(scale + ": must be none (0) where kv_dtype is dtype (" + type + ")");
+  }
+  if (!is_8_bit(spec.kv_dtype)) {
+    return invalid("kv_dtype " + type + ": must be dtype (" +
+                   std::string(data_type_name(spec.dtype)) + "), fp8_e4m3, fp8_e5m2 or int8");
+  }
+  if (spec.scale == KvScale::kNone) {
+    return invalid(scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
+                   type);
+  }
+  if (spec.kv_dtype == DataType::kInt8 && spec.scale != KvScale::kTokenHead) {
+    return invalid(scale + ": must be token_head (3) where kv_dtype is int8");
+  }
+  return {};
+}
+
+Status check_rope(const CacheWriteSpec& spec) {
+  if (Status s = check_enum("rope", spec.rope, RopeStyle::kInterleaved,
+                            "none (0), neox (1) and interleaved (2)");
+      !s) {
+    return s;
+  }
+  if (Status s = check_wide_type("cos_sin_dtype", spec.cos_sin_dtype); !s) return s;
+  const std::string rotary_dim = "rotary_dim " + std::to_string(spec.rotary_dim);
+  if (spec.rope == RopeStyle::kNone) {
+    if (spec.rotary_dim != 0) return invalid(rotary_dim + ": must be 0 where rope is none (0)");
+    if (spec.cos_sin_dtype == DataType::kFloat32) return {};
+    return invalid("cos_sin_dtype " + std::string(data_type_name(spec.cos_sin_dtype)) +
+                   ": must be f32 where rope is none (0)");
+  }
+  if (spec.rotary_dim < 2 || spec.rotary_dim > spec.head_size || spec.rotary_dim % 2 != 0) {
+    return invalid(rotary_dim + ": must be even and in [2, head_size (" +
+                   std::to_string(spec.head_size) + ")]");
+  }
+  if (spec.rope != RopeStyle::kInterleaved) return {};
+  if (spec.head_size % 2 != 0) {
+    return invalid("head_size " + std::to_string(spec.head_size) +
+                   ": must be even where rope is interleaved (2)");
+  }
+  const int pair_bytes = 2 * data_type_bytes(spec.dtype);
+  if (spec.row_alignment >= pair_bytes) return {};
+  return invalid("row_alignment " + std::to_string(spec.row_alignment) +
+                 ": must be at least a pair of elements (" + std::to_string(pair_bytes) +
+                 ") where rope is interleaved (2)");
+}
+
+Status check_rows(const CacheWriteSpec& spec) {
+  if (Status s = check_range("head_size", spec.head_size, 1, kMaxHeadSize); !s) return s;
+  if (Status s = check_range("block_size", spec.block_size, 1, kMaxBlockSize); !s) return s;
+  const int alignment = spec.row_alignment;
+  const int least = data_type_bytes(spec.dtype);
+  if (alignment < least || alignment > 16 || (alignment & (alignment - 1)) != 0) {
+    return invalid("row_alignment " + std::to_string(alignment) + ": must be a power of two in [" +
+                   std::to_string(least) + ", 16] for dtype " +
+                   std::string(data_type_name(spec.dtype)));
+  }
+  return check_layout(spec.layout, spec.head_size, spec.kv_dtype);
+}
+
+int vector_elements(const CacheWriteSpec& spec) {
+  int elements = spec.row_alignment / data_type_bytes(spec.dtype);
+  const auto divides = [&](int count) { return count % elements == 0; };
+  while (!divides(spec.head_size) ||
+         (spec.rope == RopeStyle::kNeox && !divides(spec.rotary_dim / 2)) ||
+         (spec.rope == RopeStyle::kInterleaved && !divides(spec.rotary_dim))) {
+    elements /= 2;
+  }
+  return elements;
+}
+
+std::string rope_name(RopeStyle rope) {
+  constexpr const char* kNames[] = {"none", "neox", "interleaved"};
+  return kNames[static_cast<int>(rope)];
+}
+std::string rope_constant(pagejit_shared::RopeStyle rope) {
+  constexpr const char* kNames[] = {"kNone", "kNeox", "kInterleaved"};
+  return kNames[static_cast<int>(rope)];
+}
+
+std::string kernel_name(const CacheWriteSpec& spec) {
+  std::string name = "pagejit_cache_write_";
+  name += data_type_name(spec.dtype);
+  name += "_" + std::string(data_type_name(spec.kv_dtype));
+  if (spec.scale != KvScale::kNone) name += "_" + scale_text(spec.scale);
+  name += "_d" + std::to_string(spec.head_size) + "_b" + std::to_string(spec.block_size);
+  if (spec.layout == KvLayout::kVllm) name += "_vllm";
+  if (spec.rope != RopeStyle::kNone) {
+    name += "_" + rope_name(spec.rope) + std::to_string(spec.rotary_dim) + "_" +
+            std::string(data_type_name(spec.cos_sin_dtype));
+  }
+  if (spec.row_alignment != CacheWriteSpec{}.row_alignment) {
+    name += "_a" + std::to_string(spec.row_alignment);
+  }
+  if (spec.debug) name += "_debug";
+  return name;
+}
+
+}  // namespace
+
+template <>
+Status validate(const CacheWriteSpec& spec) {
+  if (Status s = check_wide_type("dtype", spec.dtype); !s) return s;
+  if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt8)) {
+    return invalid("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
+                   ": must be dtype (" + std::string(data_type_name(spec.dtype)) +
+                   "), fp8_e4m3, fp8_e5m2 or int8");
+  }
+  if (Status s = check_quantisation(spec); !s) return s;
+  if (Status s = check_rows(spec); !s) return s;
+  return check_rope(spec);
+}
+
+template <>
+Status supports(const CacheWriteSpec& spec, const Target& target) {
+  return plan(spec, target).status();
+}
+
+template <>
+std::string canonical_text(const CacheWriteSpec& spec) {
+  const CacheWriteSpec defaults;
+  std::string text = "cache_write" + text_field("dtype", data_type_name(spec.dtype)) +
+                     text_field("kv", data_type_name(spec.kv_dtype)) +
+                     text_field("scale", scale_text(spec.scale)) +
+                     text_field("head_size", spec.head_size) +
+                     text_field("block_size", spec.block_size);
+  if (spec.layout == KvLayout::kVllm) text += text_field("layout", "vllm");
+  if (spec.rope != RopeStyle::kNone) {
+    text += text_field("rope", rope_name(spec.rope)) + text_field("rotary_dim", spec.rotary_dim);
+  }
+  if (spec.cos_sin_dtype != defaults.cos_sin_dtype) {
+    text += text_field("cos_sin", data_type_name(spec.cos_sin_dtype));
+  }
+  if (spec.row_alignment != defaults.row_alignment) {
+    text += text_field("row_alignment", spec.row_alignment);
+  }
+  return text + text_switch("debug", spec.debug);
+}
+
+Result<CacheWriteConfig> plan(const CacheWriteSpec& spec, const Target& target) {
+  if (Status s = validate(spec); !s) return s;
+  if (Result<Arch> arch = arch_of(target); !arch) return arch.status();
+  const int vector = vector_elements(spec);
+  // In a rotation of this kind a thread does two vectors at once.
+  const int elements = spec.rope == RopeStyle::kNeox ? spec.rotary_dim / 2 : spec.head_size;
+  int threads_per_row = 1;
+  while (threads_per_row < 32 && threads_per_row * vector < elements) threads_per_row *= 2;
+  return CacheWriteConfig{
+      .spec = spec,
+      .target = target,
+      .constants = {.dtype = element_of(spec.dtype),
+                    .kv = element_of(spec.kv_dtype),
+                    .cos_sin = element_of(spec.cos_sin_dtype),
+                    .scale = static_cast<pagejit_shared::KvScale>(spec.scale),
+                    .layout = static_cast<pagejit_shared::KvLayout>(spec.layout),
+                    .rope = static_cast<pagejit_shared::RopeStyle>(spec.rope),
+                    .head_size = spec.head_size,
+                    .rotary_dim = spec.rotary_dim,
+                    .block_size = spec.block_size,
+                    .vector_elements = vector,
+                    .threads_per_row = threads_per_row,
+                    .num_threads = kThreads,
+                    .has_float8_convert = has_float8_convert(target),
+                    .debug = spec.debug}};
+}
+
+EntryText entry_text(const CacheWriteConfig& config) {
+  const pagejit_shared::CacheWriteConfig& c = config.constants;
+  const auto number = [](int value) { return std::to_string(value); };
+  return {.file = "cache_write/cache_write.cu.tmpl",
+          .kernel_name = kernel_name(config.spec),
+          .banner = "// Cache write, generated by pagejit for\n//   " +
+                    canonical_text(config.spec) + "\n// " + number(c.vector_elements) +
+                    " elements per access; " + number(c.threads_per_row) + " threads per row; " +
+                    number(pagejit_shared::rows_per_cta(c)) + " rows per CTA.",
+          .values = {{"dtype", element_name(c.dtype)},
+                     {"kv", element_name(c.kv)},
+                     {"cos_sin", element_name(c.cos_sin)},
+                     {"scale", scale_constant(c.scale)},
+                     {"layout", layout_constant(c.layout)},
+                     {"rope", rope_constant(c.rope)},
+                     {"head_size", number(c.head_size)},
+                     {"rotary_dim", number(c.rotary_dim)},
+                     {"block_size", number(c.block_size)},
+                     {"vector_elements", number(c.vector_elements)},
+                     {"threads_per_row", number(c.threads_per_row)},
+                     {"num_threads", number(c.num_threads)},
+                     {"has_float8_convert", bool_text(c.has_float8_convert)},
+                     {"debug", bool_text(c.debug)},
+                     {"kernel_name", kernel_name(config.spec)}}};
+}
+
+}  // namespace pagejit

@@ -1,0 +1,92 @@
+#include "generator/spec_text.h"
+
+namespace pagejit {
+
+Status check_range(std::string_view field, int value, int low, int high) {
+  if (value >= low && value <= high) return Status::ok();
+  return Status(StatusCode::kInvalidArgument, std::string(field) + " " + std::to_string(value) +
+                                                  ": must be in [" + std::to_string(low) + ", " +
+                                                  std::to_string(high) + "]");
+}
+
+Status check_wide_type(std::string_view field, DataType type) {
+  if (type == DataType::kFloat16 || type == DataType::kBFloat16 || type == DataType::kFloat32) {
+    return Status::ok();
+  }
+  return Status(StatusCode::kInvalidArgument, std::string(field) + " " +
+                                                  std::to_string(static_cast<int>(type)) +
+                                                  ": legal are f16 (0), bf16 (1) and f32 (2)");
+}
+
+Status check_scale(KvScale scale) {
+  return check_enum("scale", scale, KvScale::kTokenHead,
+                    "none (0), tensor (1), head (2) and token_head (3)");
+}
+
+Status check_layout(KvLayout layout, int head_size, DataType kv_dtype) {
+  if (Status s = check_enum("layout", layout, KvLayout::kVllm, "rows (0) and vllm (1)"); !s) {
+    return s;
+  }
+  const int chunk = 16 / data_type_bytes(kv_dtype);
+  if (layout == KvLayout::kRows || head_size % chunk == 0) return {};
+  return Status(StatusCode::kInvalidArgument,
+                "head_size " + std::to_string(head_size) + ": must be a multiple of " +
+                    std::to_string(chunk) + " where layout is vllm (1) and kv_dtype " +
+                    std::string(data_type_name(kv_dtype)));
+}
+
+std::string scale_text(KvScale scale) {
+  constexpr const char* kNames[] = {"none", "tensor", "head", "token_head"};
+  return kNames[static_cast<int>(scale)];
+}
+
+std::string scale_constant(pagejit_shared::KvScale scale) {
+  constexpr const char* kNames[] = {"kNone", "kTensor", "kHead", "kTokenHead"};
+  return kNames[static_cast<int>(scale)];
+}
+
+std::string layout_constant(pagejit_shared::KvLayout layout) {
+  return layout == pagejit_shared::KvLayout::kRows ? "kRows" : "kVllm";
+}
+
+bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
+
+bool has_float8_convert(const Target& target) { return target.sm >= 89; }
+
+std::string text_field(std::string_view name, std::string_view value) {
+  return " " + std::string(name) + "=" + std::string(value);
+}
+
+std::string text_field(std::string_view name, int value) {
+  return text_field(name, std::to_string(value));
+}
+
+std::string text_switch(std::string_view name, bool value) {
+  return value ? text_field(name, "1") : "";
+}
+
+pagejit_shared::Element element_of(DataType type) {
+  return static_cast<pagejit_shared::Element>(type);
+}
+
+std::string element_name(pagejit_shared::Element element) {
+  switch (element) {
+    case pagejit_shared::Element::kFloat16:
+      return "kFloat16";
+    case pagejit_shared::Element::kBFloat16:
+      return "kBFloat16";
+    case pagejit_shared::Element::kFloat32:
+      return "kFloat32";
+    case pagejit_shared::Element::kFloat8E4m3:
+      return "kFloat8E4m3";
+    case pagejit_shared::Element::kFloat8E5m2:
+      return "kFloat8E5m2";
+    case pagejit_shared::Element::kInt8:
+      return "kInt8";
+  }
+  return "unknown";
+}
+
+std::string bool_text(bool value) { return value ? "true" : "false"; }
+
+}  // namespace pagejit

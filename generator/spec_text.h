@@ -1,0 +1,54 @@
+// What the specs of all small families share: the checks of their fields and the pieces of their
+// canonical texts. Thread-safety: free functions without state.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pagejit/cache_write.h"
+#include "templates/shared/cache_write_params.h"
+
+namespace pagejit {
+
+// kInvalidArgument "field value: must be in [low, high]".
+Status check_range(std::string_view field, int value, int low, int high);
+
+// kInvalidArgument "field name: legal are f16, bf16 and f32".
+Status check_wide_type(std::string_view field, DataType type);
+
+bool is_8_bit(DataType type);
+
+// kInvalidArgument "field number: legal are ..." for numbers beyond the last enumerator.
+template <class Enum>
+Status check_enum(std::string_view field, Enum value, Enum last, std::string_view legal) {
+  const int number = static_cast<int>(value);
+  if (number >= 0 && number <= static_cast<int>(last)) return {};
+  return Status(StatusCode::kInvalidArgument, std::string(field) + " " + std::to_string(number) +
+                                                  ": legal are " + std::string(legal));
+}
+Status check_scale(KvScale scale);
+// Also that chunks of keys divide the head.
+Status check_layout(KvLayout layout, int head_size, DataType kv_dtype);
+
+// Whether the target has instructions that round f32 to 8-bit floats.
+bool has_float8_convert(const Target& target);
+
+// " name=value".
+std::string text_field(std::string_view name, std::string_view value);
+std::string text_field(std::string_view name, int value);
+// " name=1" where it is set.
+std::string text_switch(std::string_view name, bool value);
+
+// The kernel's constant of a type, and its name in the kernel text.
+pagejit_shared::Element element_of(DataType type);
+std::string element_name(pagejit_shared::Element element);
+
+// "token_head" and the like; the kernel's constants.
+std::string scale_text(KvScale scale);
+std::string scale_constant(pagejit_shared::KvScale scale);
+std::string layout_constant(pagejit_shared::KvLayout layout);
+
+// "true" or "false".
+std::string bool_text(bool value);
+
+}  // namespace pagejit

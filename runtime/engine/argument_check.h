@@ -1,0 +1,40 @@
+// The checks that launches of all families share: by value only, nothing is dereferenced. The
+// sentences are made out of line. Thread-safety: free functions without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pagejit/status.h"
+
+namespace pagejit {
+
+inline constexpr int kMaxGridYZ = 65535;  // CUDA's limit of gridDim.y and gridDim.z
+inline constexpr int64_t kMaxGridX = 0x7fffffff;
+
+inline bool misaligned(const void* pointer, uintptr_t alignment) {
+  return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) != 0;
+}
+// Null or misaligned. alignment: a power of two.
+inline bool bad(const void* pointer, uintptr_t alignment) {
+  return pointer == nullptr || misaligned(pointer, alignment);
+}
+
+// kInvalidArgument.
+[[gnu::cold]] Status invalid(std::string message);
+// Why a pointer is bad().
+[[gnu::cold]] Status bad_pointer(const char* name, const void* pointer, uintptr_t alignment);
+// A launch of a handle that no prepare() made.
+[[gnu::cold]] Status empty_handle();
+
+inline Status check_pointer(const char* name, const void* pointer, uintptr_t alignment) {
+  return bad(pointer, alignment) ? bad_pointer(name, pointer, alignment) : Status();
+}
+
+// A stride of `elements` must be a multiple of a vector.
+Status check_stride(const char* name, int64_t stride, int vector_elements);
+
+// [low, high].
+Status check_count(const char* name, int64_t value, int64_t low, int64_t high);
+
+}  // namespace pagejit

@@ -1,0 +1,50 @@
+#include "runtime/engine/debug_report.h"
+
+#include <cstdint>
+
+#include "pagejit/cache_write.h"
+#include "runtime/engine/argument_check.h"
+
+namespace pagejit {
+namespace {
+
+using pagejit_shared::DebugFinding;
+using pagejit_shared::DebugReport;
+
+static_assert(kDebugReportBytes == sizeof(DebugReport));
+
+CUdeviceptr address_of(const void* pointer) {
+  return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(pointer));
+}
+
+}  // namespace
+
+Status init_debug_report(const Driver& driver, void* report, Stream stream) {
+  if (Status status = check_pointer("debug_report", report, 16); !status) return status;
+  return driver.check(driver.cuMemsetD8Async(address_of(report), 0, sizeof(DebugReport),
+                                             static_cast<CUstream>(stream)),
+                      "cuMemsetD8Async");
+}
+
+Status read_debug_report(
+    const Driver& driver, void* report, Stream stream,
+    const std::function<std::string(int fault, int index, int64_t value)>& sentence) {
+  if (Status status = check_pointer("debug_report", report, 16); !status) return status;
+  auto* cuda_stream = static_cast<CUstream>(stream);
+  DebugReport found{};
+  CUresult result =
+      driver.cuMemcpyDtoHAsync(&found, address_of(report), sizeof(found), cuda_stream);
+  if (result != CUDA_SUCCESS) return driver.failure(result, "cuMemcpyDtoHAsync");
+  result = driver.cuStreamSynchronize(cuda_stream);
+  if (result != CUDA_SUCCESS) return driver.failure(result, "cuStreamSynchronize");
+  for (int fault = 0; fault < pagejit_shared::kDebugFindings; ++fault) {
+    const DebugFinding& finding = found.findings[fault];
+    if (finding.index_plus_one == 0) continue;
+    if (Status status = init_debug_report(driver, report, stream); !status) return status;
+    return Status(StatusCode::kDeviceCheckFailed,
+                  sentence(fault, finding.index_plus_one - 1, finding.value));
+  }
+  return {};
+}
+
+}  // namespace pagejit

@@ -1,0 +1,144 @@
+// Copies the tokens of sequences from their blocks to contiguous rows, one sequence behind the
+// other, dequantised on the way.
+#pragma once
+
+using pagejit_shared::GatherCacheConfig;
+using pagejit_shared::GatherCacheParams;
+using pagejit_shared::KvLayout;
+using pagejit_shared::KvScale;
+
+// The sequence of a token of the result: the last one that begins at or before it.
+PAGEJIT_DEVICE int find_sequence(const GatherCacheParams& params, int token) {
+  int begin = 0;
+  int end = params.num_seqs;
+  while (end - begin > 1) {
+    const int middle = begin + (end - begin) / 2;
+    if (dev::load_global_nc(params.cu_seq_lens + middle) <= token) {
+      begin = middle;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+
+// A token's place in the cache.
+struct TokenPlace {
+  int64_t block;
+  int in_block;
+};
+
+template <GatherCacheConfig C>
+PAGEJIT_DEVICE TokenPlace find_place(const GatherCacheParams& params, int token) {
+  const int seq_idx = find_sequence(params, token);
+  int position = token - dev::load_global_nc(params.cu_seq_lens + seq_idx);
+  if (params.seq_starts != nullptr) {
+    position += dev::load_global_nc(params.seq_starts + seq_idx);
+  }
+  const int* blocks = params.block_table + seq_idx * params.block_table_stride;
+  return {dev::load_global_nc(blocks + position / C.block_size), position % C.block_size};
+}
+
+template <GatherCacheConfig C>
+struct SourceRow {
+  static constexpr int kVector = C.vector_elements;
+  static constexpr int kBytes = pagejit_shared::element_bytes(C.kv);
+  using KvBits = ElementBits<C.kv, kVector>;
+
+  const uint8_t* block;  // element 0 of the block and head
+  int in_block;
+  int64_t stride_token;
+  bool is_value;
+
+  PAGEJIT_DEVICE SourceRow(const GatherCacheParams& params, const TokenPlace& place, bool value,
+                           int head)
+      : in_block(place.in_block), is_value(value) {
+    stride_token = value ? params.v_stride_token : params.k_stride_token;
+    const int64_t first =
+        place.block * (value ? params.v_stride_block : params.k_stride_block) +
+        head * (value ? params.v_stride_head : params.k_stride_head);
+    block = static_cast<const uint8_t*>(value ? params.v_cache : params.k_cache) + first * kBytes;
+  }
+
+  PAGEJIT_DEVICE KvBits load(int element) const {
+    KvBits bits = {};
+    if constexpr (C.layout == KvLayout::kRows) {
+      bits.load_nc(block + (in_block * stride_token + element) * kBytes);
+    } else if (is_value) {
+      const int64_t first = static_cast<int64_t>(element) * C.block_size + in_block;
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        Bits<kBytes> one;
+        one.load_nc(block + (first + i * C.block_size) * kBytes);
+        constexpr int kPerWord = kBytes < 4 ? 4 / kBytes : 1;
+        bits.words[i / kPerWord] |= one.words[0] << (i % kPerWord * kBytes * 8 % 32);
+      }
+    } else {
+      constexpr int kChunk = 16 / kBytes;
+      const int64_t chunk = static_cast<int64_t>(element / kChunk) * C.block_size + in_block;
+      bits.load_nc(block + (chunk * kChunk + element % kChunk) * kBytes);
+    }
+    return bits;
+  }
+};
+
+template <GatherCacheConfig C>
+PAGEJIT_DEVICE ElementBits<C.out, C.vector_elements> from_cache(
+    const ElementBits<C.kv, C.vector_elements>& bits, float scale) {
+  if constexpr (C.kv == C.out) {
+    return bits;
+  } else {
+    float values[C.vector_elements];
+    if constexpr (C.scale == KvScale::kNone) {
+      widen<C.kv, C.vector_elements>(bits, values);
+    } else {
+#pragma unroll
+      for (int i = 0; i < C.vector_elements; ++i) {
+        values[i] = widen_8<C.kv>(bits.words[i / 4] >> (i % 4 * 8) & 0xffu) * scale;
+      }
+    }
+    return narrow<C.out, C.vector_elements>(values);
+  }
+}
+
+template <GatherCacheConfig C>
+PAGEJIT_DEVICE float load_scale(const GatherCacheParams& params, const TokenPlace& place,
+                                bool is_value, int head) {
+  if constexpr (C.scale == KvScale::kNone) return 1.0f;
+  const float* scale = is_value ? params.v_scale : params.k_scale;
+  int64_t at = 0;
+  if constexpr (C.scale == KvScale::kHead) at = head;
+  if constexpr (C.scale == KvScale::kTokenHead) {
+    at = (place.block * C.block_size + place.in_block) * params.num_kv_heads + head;
+  }
+  return dev::load_global_nc(scale + at);
+}
+
+template <GatherCacheConfig C>
+PAGEJIT_DEVICE void gather_cache(const GatherCacheParams& params) {
+  const int token = dev::block_idx_x();
+  // The grid is a bound; the sequences may have fewer tokens.
+  if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;
+  const TokenPlace place = find_place<C>(params, token);
+  if constexpr (C.debug) {
+    if (place.block < 0 || place.block >= params.num_blocks) {
+      report_lowest(&params.report->findings[pagejit_shared::kBadTableBlock], token,
+                    [&](int i) { return find_place<C>(params, i).block; });
+      return;
+    }
+  }
+  const int row = dev::block_idx_y() * pagejit_shared::rows_per_cta(C) +
+                  dev::thread_idx() / C.threads_per_row;
+  const int num_rows = params.v_cache == nullptr ? params.num_kv_heads : 2 * params.num_kv_heads;
+  if (row >= num_rows) return;
+  const bool is_value = row >= params.num_kv_heads;
+  const int head = is_value ? row - params.num_kv_heads : row;
+  const SourceRow<C> source(params, place, is_value, head);
+  const float scale = load_scale<C>(params, place, is_value, head);
+  void* out = is_value ? params.v_out : params.k_out;
+  const int64_t out_row = token * params.out_stride_token + head * params.out_stride_head;
+  for (int element = dev::thread_idx() % C.threads_per_row * C.vector_elements;
+       element < C.head_size; element += C.threads_per_row * C.vector_elements) {
+    from_cache<C>(source.load(element), scale).store(element_at<C.out>(out, out_row + element));
+  }
+}

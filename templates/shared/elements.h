@@ -1,0 +1,42 @@
+// The element types of tensors that kernels read and write, and where those of a KV block lie: what
+// host and device agree on. Plain C++20 without includes.
+#pragma once
+
+// Set by the device preludes; host code needs no marker.
+#ifndef PAGEJIT_HOST_DEVICE
+#define PAGEJIT_HOST_DEVICE
+#endif
+
+namespace pagejit_shared {
+
+// The same numbers as pagejit::DataType.
+enum class Element : int {
+  kFloat16 = 0,
+  kBFloat16 = 1,
+  kFloat32 = 2,
+  kFloat8E4m3 = 3,
+  kFloat8E5m2 = 4,
+  kInt8 = 5,
+};
+
+PAGEJIT_HOST_DEVICE constexpr int element_bytes(Element element) {
+  if (element == Element::kFloat32) return 4;
+  return element == Element::kFloat16 || element == Element::kBFloat16 ? 2 : 1;
+}
+
+// Where the elements of a KV block lie.
+enum class KvLayout : int {
+  kRows,  // those of a token and head follow each other
+  kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
+          // [head_size, block_size]
+};
+
+// The most elements, a power of two, that one access of at most 16 bytes moves, so that they divide
+// `count`.
+PAGEJIT_HOST_DEVICE constexpr int vector_elements(int bytes_per_element, int count) {
+  int elements = 16 / bytes_per_element;
+  while (count % elements != 0) elements /= 2;
+  return elements;
+}
+
+}  // namespace pagejit_shared

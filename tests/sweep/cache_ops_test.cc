@@ -1,0 +1,269 @@
+// Copies of blocks, gathering, conversion and swapping, against plain loops.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/sweep/cache_ops_batch.h"
+#include "tests/sweep/family_test.h"
+#include "tools/reference/random.h"
+
+namespace pagejit {
+namespace {
+
+constexpr DataType kF16 = DataType::kFloat16;
+constexpr DataType kBF16 = DataType::kBFloat16;
+constexpr DataType kF32 = DataType::kFloat32;
+constexpr DataType kE4m3 = DataType::kFloat8E4m3;
+constexpr DataType kE5m2 = DataType::kFloat8E5m2;
+constexpr DataType kInt8 = DataType::kInt8;
+
+class CacheOpsTest : public FamilyTest {
+ protected:
+  std::string copy(const CopyOptions& options) {
+    const std::string fault = check_copy_blocks(engine(), session(), options);
+    return fault.empty() ? fault : fault + report();
+  }
+  std::string gather(const GatherOptions& options) {
+    const std::string fault = check_gather_cache(engine(), session(), options);
+    return fault.empty() ? fault : fault + report();
+  }
+};
+
+// The blocks of vLLM's table of copies (8 heads of 64, 80 and 256, blocks of 8, 16 and 32, bf16,
+// f32 and 8 bits), each as many bytes.
+TEST_F(CacheOpsTest, BlocksAreCopied) {
+  for (const int head_size : {64, 80, 256}) {
+    for (const int block_size : {8, 16, 32}) {
+      for (const int element_bytes : {1, 2, 4}) {
+        for (const int64_t gap : {0, 48}) {
+          EXPECT_EQ(copy({.block_bytes = int64_t{8} * head_size * block_size * element_bytes,
+                          .gap_bytes = gap}),
+                    "")
+              << head_size << " x " << block_size << " x " << element_bytes;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CacheOpsTest, BlocksOfAnyAlignmentAreCopied) {
+  for (const int alignment : {1, 2, 4, 8, 16}) {
+    for (const bool debug : {false, true}) {
+      EXPECT_EQ(copy({.spec = {alignment, debug},
+                      .num_caches = 70,
+                      .block_bytes = int64_t{alignment} * 37,
+                      .gap_bytes = alignment * 3,
+                      .num_pairs = 20}),
+                "")
+          << alignment;
+    }
+  }
+}
+
+TEST_F(CacheOpsTest, DebugKernelsRefuseBadAndOverlappingCopies) {
+  const CopyBlocksKernel kernel = prepare_family(CopyBlocksSpec{16, true});
+  const DeviceBuffer cache = upload(std::vector<uint8_t>(10 * 64, 1));
+  const DeviceBuffer caches = upload(std::vector<void*>{cache.data()});
+  const DeviceBuffer report = upload(std::vector<uint8_t>(kDebugReportBytes, 0xee));
+  ASSERT_TRUE(kernel.init_debug_report(report.data(), nullptr));
+  CopyBlocksArgs args;
+  args.caches = caches.data<void*>();
+  args.num_caches = 1;
+  args.block_bytes = args.block_stride_bytes = 64;
+  args.num_blocks = 10;
+  args.debug_report = report.data();
+  const auto message = [&](const std::vector<int64_t>& pairs) {
+    const DeviceBuffer buffer = upload(pairs);
+    args.pairs = buffer.data<int64_t>();
+    args.num_pairs = static_cast<int32_t>(pairs.size() / 2);
+    EXPECT_TRUE(run(kernel, args));
+    return kernel.read_debug_report(report.data(), nullptr).message();
+  };
+  EXPECT_EQ(message({0, 1, 0, 2}), "");
+  EXPECT_EQ(message({0, 1, 10, 2, -3, 4}), "pairs[1][0] is 10: must be in [0, num_blocks)");
+  EXPECT_EQ(message({0, 1, 3, 2, 3, -1}), "pairs[2][1] is -1: must be in [0, num_blocks)");
+  const std::string overlap =
+      "another pair's target or a pair's source; the copies run in any order";
+  EXPECT_EQ(message({0, 1, 2, 3, 3, 4}), "pairs[1]: its target, block 3, is " + overlap);
+  EXPECT_EQ(message({0, 1, 2, 5, 4, 5}), "pairs[1]: its target, block 5, is " + overlap);
+  EXPECT_EQ(message({0, 1, 6, 6}), "pairs[1]: its target, block 6, is " + overlap);
+  EXPECT_EQ(message({0, 1}), "") << "the report was not cleared";
+}
+
+TEST_F(CacheOpsTest, SequencesAreGathered) {
+  for (const DataType kv : {kF16, kBF16, kF32, kE4m3, kE5m2, kInt8}) {
+    for (const DataType out : {kF16, kBF16, kF32}) {
+      for (const KvLayout layout : {KvLayout::kRows, KvLayout::kVllm}) {
+        const KvScale scale = data_type_bytes(kv) > 1 ? KvScale::kNone
+                              : kv == kInt8           ? KvScale::kTokenHead
+                              : kv == kE4m3           ? KvScale::kHead
+                                                      : KvScale::kTensor;
+        const bool last = out == kF32;
+        EXPECT_EQ(gather({.spec = {.kv_dtype = kv,
+                                   .out_dtype = out,
+                                   .scale = scale,
+                                   .layout = layout,
+                                   .head_size = last ? 64 : 80,
+                                   .block_size = last ? 7 : 16},
+                          .with_starts = out != kF16,
+                          .with_values = out != kBF16,
+                          .heads_first = last}),
+                  "")
+            << data_type_name(kv) << " to " << data_type_name(out);
+      }
+    }
+  }
+}
+
+TEST_F(CacheOpsTest, HeadsOfAnySizeAndNumberAreGathered) {
+  for (const auto& [num_heads, head_size] : {std::pair{1, 576}, {64, 128}, {5, 33}, {2, 1040}}) {
+    for (const int alignment : {16, 4}) {
+      EXPECT_EQ(gather({.spec = {.head_size = head_size, .row_alignment = alignment, .debug = true},
+                        .seq_lens = {3, 40},
+                        .num_kv_heads = num_heads,
+                        .num_blocks = 9}),
+                "")
+          << num_heads << " heads of " << head_size;
+    }
+  }
+}
+
+TEST_F(CacheOpsTest, ManySequencesAreGathered) {
+  GatherOptions options{.spec = {.head_size = 16, .block_size = 4}, .seq_lens = {}};
+  SplitMix64 rng(1);
+  for (int i = 0; i < 300; ++i) options.seq_lens.push_back(static_cast<int>(rng.below(9)));
+  EXPECT_EQ(gather(options), "");
+}
+
+TEST_F(CacheOpsTest, DebugKernelsReportTheLowestTokenWithABadBlock) {
+  const GatherCacheKernel kernel =
+      prepare_family(GatherCacheSpec{.head_size = 8, .block_size = 1, .debug = true});
+  const DeviceBuffer memory = upload(std::vector<uint8_t>(4096));
+  const DeviceBuffer report = upload(std::vector<uint8_t>(kDebugReportBytes));
+  const DeviceBuffer table = upload(std::vector<int32_t>{0, 1, 2, 9, 3, 10, -1, 11});
+  const DeviceBuffer lens = upload(std::vector<int32_t>{0, 8});
+  GatherCacheArgs args;
+  args.k_cache = args.k_out = memory.data();
+  args.k_strides = {8, 8, 8};
+  args.block_table = table.data<int32_t>();
+  args.cu_seq_lens = lens.data<int32_t>();
+  args.num_seqs = args.num_kv_heads = 1;
+  args.num_tokens = 8;
+  args.num_blocks = 10;
+  args.debug_report = report.data();
+  ASSERT_TRUE(run(kernel, args));
+  EXPECT_EQ(kernel.read_debug_report(report.data(), nullptr).message(),
+            "token 5: its block is 10, must be in [0, num_blocks)");
+}
+
+TEST_F(CacheOpsTest, EightBitFloatsAreConverted) {
+  for (const DataType wide : {kF16, kBF16, kF32}) {
+    for (const DataType small : {kE4m3, kE5m2}) {
+      for (const float scale : {1.0f, 0.37f, -2.0f}) {
+        EXPECT_EQ(check_convert_float8(engine(), session(), {wide, small}, scale), "")
+            << data_type_name(wide) << " to " << data_type_name(small);
+        EXPECT_EQ(check_convert_float8(engine(), session(), {small, wide}, scale), "")
+            << data_type_name(small) << " to " << data_type_name(wide);
+      }
+    }
+  }
+}
+
+TEST_F(CacheOpsTest, BadArgumentsAreNamed) {
+  const DeviceBuffer memory = upload(std::vector<uint8_t>(4096));
+  CopyBlocksArgs copies;
+  copies.num_caches = copies.num_pairs = 1;
+  copies.block_bytes = 24;
+  const CopyBlocksKernel copy_kernel = prepare_family(CopyBlocksSpec{});
+  EXPECT_EQ(copy_kernel.launch(copies, nullptr).message(),
+            "block_bytes 24: must be a multiple of 16");
+  copies.block_bytes = 0;
+  EXPECT_EQ(copy_kernel.launch(copies, nullptr).message(),
+            "block_bytes 0: must be in [1, 1073725440]");
+  GatherCacheArgs rows;
+  rows.k_cache = rows.k_out = memory.data();
+  rows.num_seqs = rows.num_tokens = rows.num_kv_heads = 1;
+  rows.k_strides.head = 4;
+  EXPECT_EQ(prepare_family(GatherCacheSpec{}).launch(rows, nullptr).message(),
+            "strides of k_cache: head 4: must be a multiple of 8 elements");
+  ConvertFloat8Args values{.from = memory.data(), .to = memory.data(), .count = 12};
+  const ConvertFloat8Kernel convert = prepare_family(ConvertFloat8Spec{});
+  EXPECT_EQ(convert.launch(values, nullptr).message(), "count 12: must be a multiple of 8");
+  values.count = 16;
+  values.scale = 0;
+  EXPECT_EQ(convert.launch(values, nullptr).message(), "scale 0: must be finite and not 0");
+}
+
+// vLLM's table of swaps: three directions, 256 pairs, the blocks of the copies; 300 blocks.
+using SwapCase = std::tuple<SwapDirection, int, int, int>;
+class SwapBlocksTest : public FamilyTest, public testing::WithParamInterface<SwapCase> {};
+
+TEST_P(SwapBlocksTest, BlocksAreWhereTheirPairsSay) {
+  const auto [direction, head_size, block_size, element_bytes] = GetParam();
+  constexpr int kBlocks = 300;
+  constexpr int kPairs = 256;
+  const int64_t bytes = int64_t{8} * head_size * block_size * element_bytes / 16;
+  SplitMix64 rng(1);
+  std::vector<uint8_t> from(static_cast<size_t>(kBlocks * bytes));
+  for (uint8_t& byte : from) byte = static_cast<uint8_t>(rng.below(256));
+  std::vector<uint8_t> want(static_cast<size_t>(kBlocks * (bytes + 32)), 7);
+  std::vector<uint8_t> to = want;
+  std::vector<int64_t> pairs;
+  for (int64_t i = 0; i < kPairs; ++i) {
+    pairs.push_back(rng.below(kBlocks));
+    pairs.push_back(i * 7 % kBlocks);  // each once: 7 and 300 have no common factor
+    std::copy_n(from.begin() + pairs[pairs.size() - 2] * bytes, bytes,
+                want.begin() + pairs.back() * (bytes + 32));
+  }
+  const DeviceBuffer from_buffer = upload(from);
+  const DeviceBuffer to_buffer = upload(to);
+  SwapBlocksArgs args;
+  args.direction = direction;
+  args.from = direction == SwapDirection::kHostToDevice ? from.data() : from_buffer.data<uint8_t>();
+  args.to = direction == SwapDirection::kDeviceToHost ? to.data() : to_buffer.data<uint8_t>();
+  args.block_bytes = args.from_stride_bytes = bytes;
+  args.to_stride_bytes = bytes + 32;
+  args.pairs = pairs.data();
+  args.num_pairs = kPairs;
+  CUstream stream = nullptr;
+  const Driver& driver = session().driver();
+  ASSERT_EQ(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  for (CUstream used : {static_cast<CUstream>(nullptr), stream}) {
+    const Status status = engine().swap_blocks(args, used);
+    ASSERT_TRUE(status.is_ok()) << status.to_string();
+    ASSERT_EQ(driver.cuStreamSynchronize(used), CUDA_SUCCESS);
+    if (direction != SwapDirection::kDeviceToHost) to = download_all<uint8_t>(to_buffer);
+    EXPECT_EQ(to, want);
+  }
+  EXPECT_EQ(driver.cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+INSTANTIATE_TEST_SUITE_P(Vllm, SwapBlocksTest,
+                         testing::Combine(testing::Values(SwapDirection::kDeviceToHost,
+                                                          SwapDirection::kHostToDevice,
+                                                          SwapDirection::kDeviceToDevice),
+                                          testing::Values(64, 80, 256), testing::Values(8, 16, 32),
+                                          testing::Values(1, 2, 4)));
+
+TEST_F(CacheOpsTest, BadSwapsAreNamed) {
+  const int64_t pairs[] = {0, 1, 2, -3};
+  uint8_t memory[8];
+  SwapBlocksArgs args;
+  args.from = args.to = memory;
+  args.block_bytes = 4;
+  args.pairs = pairs;
+  args.num_pairs = 2;
+  EXPECT_EQ(engine().swap_blocks(args, nullptr).message(),
+            "pairs[1][1] is -3: must not be negative");
+  args.pairs = nullptr;
+  EXPECT_EQ(engine().swap_blocks(args, nullptr).message(),
+            "pairs is null: must point to num_pairs pairs");
+  args.block_bytes = 0;
+  EXPECT_EQ(engine().swap_blocks(args, nullptr).message(),
+            "block_bytes 0: must be in [1, 9223372036854775807]");
+}
+
+}  // namespace
+}  // namespace pagejit

@@ -1,0 +1,346 @@
+#include "tests/sweep/cache_write_batch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tests/sweep/family_test.h"
+#include "tools/reference/random.h"
+
+namespace pagejit {
+namespace {
+
+constexpr uint8_t kGuard = 0x5a;
+constexpr int64_t kMaxPosition = 97;
+// Of two products of f32 below 2^12, where they nearly cancel.
+constexpr double kProductError = 5e-4;
+
+// One of key, value and q.
+struct Source {
+  std::vector<uint8_t> bytes;
+  int64_t stride_token = 0;
+  int64_t stride_head = 0;
+};
+
+struct Batch {
+  CacheWriteOptions options;
+  Source key, value, q;
+  std::vector<int64_t> slots;
+  std::vector<int64_t> positions;
+  std::vector<uint8_t> cos_sin;
+  std::vector<float> k_scale, v_scale;
+  int64_t cache_elements = 0;
+  int64_t cache_offset = 0;  // of V, where it lies in K's allocation
+  KvStrides k_strides, v_strides;
+};
+
+Source make_source(const CacheWriteOptions& o, int num_heads, int pad, SplitMix64& rng) {
+  Source source;
+  source.stride_head = o.spec.head_size + pad;
+  source.stride_token = num_heads * source.stride_head + pad;
+  const int64_t count = (o.num_tokens + o.unused_tokens) * source.stride_token;
+  source.bytes.resize(static_cast<size_t>(count * data_type_bytes(o.spec.dtype)));
+  for (int64_t i = 0; i < count; ++i) {
+    // Values of all sizes: some saturate, some are subnormal.
+    const float size = std::exp2(static_cast<float>(rng.below(24) - 12));
+    put_element(o.spec.dtype, source.bytes, i, rng.uniform() * size);
+  }
+  return source;
+}
+
+void set_cache_strides(Batch& batch) {
+  const CacheWriteOptions& o = batch.options;
+  const int64_t bs = o.spec.block_size;
+  const int64_t d = o.spec.head_size;
+  const int64_t h = o.num_kv_heads;
+  KvStrides strides{bs * h * d, h * d, d};
+  if (o.spec.layout == KvLayout::kVllm) {
+    strides = {bs * h * d, 0, bs * d};
+  } else if (o.order == RowOrder::kHnd) {
+    strides = {h * bs * d, d, bs * d};
+  } else if (o.order == RowOrder::kInterleaved) {
+    strides = {2 * bs * h * d, 2 * h * d, 2 * d};
+    batch.cache_offset = d;
+  }
+  batch.k_strides = batch.v_strides = strides;
+  batch.cache_elements = o.num_blocks * strides.block;
+}
+
+Batch make_batch(const CacheWriteOptions& options) {
+  Batch batch;
+  batch.options = options;
+  const CacheWriteSpec& spec = options.spec;
+  SplitMix64 rng(options.seed);
+  batch.key = make_source(options, options.num_kv_heads, options.source_pad, rng);
+  batch.value = make_source(options, options.num_kv_heads, 2 * options.source_pad, rng);
+  batch.q = make_source(options, options.num_q_heads, options.source_pad, rng);
+  // Distinct slots: the first of a shuffled list.
+  std::vector<int64_t> all(static_cast<size_t>(options.num_blocks * spec.block_size));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  for (int i = 0; i < options.num_tokens; ++i) {
+    const auto at = static_cast<size_t>(i);
+    std::swap(all[at],
+              all[at + static_cast<size_t>(rng.below(static_cast<int64_t>(all.size() - at)))]);
+    const bool skipped = options.with_skipped_slots && i % 7 == 3;
+    batch.slots.push_back(skipped ? -1 : all[at]);
+    batch.positions.push_back(rng.below(kMaxPosition));
+  }
+  const int64_t turns = kMaxPosition * spec.rotary_dim;
+  batch.cos_sin.resize(static_cast<size_t>(turns * data_type_bytes(spec.cos_sin_dtype)));
+  for (int64_t i = 0; i < turns; ++i) {
+    put_element(spec.cos_sin_dtype, batch.cos_sin, i, rng.uniform());
+  }
+  const bool per_row = spec.scale == KvScale::kTokenHead;
+  const int64_t scales = per_row ? options.num_blocks * spec.block_size * options.num_kv_heads
+                         : spec.scale == KvScale::kHead ? options.num_kv_heads
+                                                        : 1;
+  for (int64_t i = 0; i < scales; ++i) {
+    batch.k_scale.push_back(per_row ? -3.0f : 0.75f + std::abs(rng.uniform()));
+    batch.v_scale.push_back(per_row ? -3.0f : 1.75f + std::abs(rng.uniform()));
+  }
+  if (!per_row) batch.k_scale[0] = 0.5f;  // exact, so that ties occur
+  set_cache_strides(batch);
+  return batch;
+}
+
+// The element that turns with `i`, and the row of cos and sin for both.
+struct Turn {
+  int partner;
+  int angle;
+  bool is_first;
+};
+Turn turn_of(const CacheWriteSpec& spec, int i) {
+  const int half = spec.rotary_dim / 2;
+  if (spec.rope == RopeStyle::kInterleaved) return {i ^ 1, i / 2, i % 2 == 0};
+  return i < half ? Turn{i + half, i, true} : Turn{i - half, i - half, false};
+}
+
+// The row as it should be: rotated where `rotates`.
+std::vector<float> wanted_row(const Batch& batch, const Source& source, int token, int head,
+                              bool rotates) {
+  const CacheWriteSpec& spec = batch.options.spec;
+  const int64_t base = token * source.stride_token + head * source.stride_head;
+  std::vector<float> row;
+  for (int i = 0; i < spec.head_size; ++i) {
+    const float x = get_element(spec.dtype, source.bytes, base + i);
+    if (!rotates || i >= spec.rotary_dim) {
+      row.push_back(x);
+      continue;
+    }
+    const Turn turn = turn_of(spec, i);
+    const double y = get_element(spec.dtype, source.bytes, base + turn.partner);
+    const int64_t angles = batch.positions[static_cast<size_t>(token)] * spec.rotary_dim;
+    const double cos = get_element(spec.cos_sin_dtype, batch.cos_sin, angles + turn.angle);
+    const double sin =
+        get_element(spec.cos_sin_dtype, batch.cos_sin, angles + spec.rotary_dim / 2 + turn.angle);
+    const double turned = turn.is_first ? x * cos - y * sin : x * cos + y * sin;
+    row.push_back(
+        decode_element(spec.dtype, encode_element(spec.dtype, static_cast<float>(turned))));
+  }
+  return row;
+}
+
+// Where element i of a row lies in the cache.
+int64_t cache_index(const Batch& batch, bool is_value, int64_t slot, int head, int i) {
+  const CacheWriteSpec& spec = batch.options.spec;
+  const KvStrides& strides = is_value ? batch.v_strides : batch.k_strides;
+  const int64_t block = slot / spec.block_size;
+  const int64_t token = slot % spec.block_size;
+  const int64_t base = block * strides.block + head * strides.head;
+  if (spec.layout == KvLayout::kRows) return base + token * strides.token + i;
+  if (is_value) return base + int64_t{i} * spec.block_size + token;
+  const int64_t x = 16 / data_type_bytes(spec.kv_dtype);
+  return base + (i / x) * spec.block_size * x + token * x + i % x;
+}
+
+std::string describe(const char* what, int token, int head, int i, double got, double want) {
+  return std::string(what) + " of token " + std::to_string(token) + ", head " +
+         std::to_string(head) + ", element " + std::to_string(i) + ": " + std::to_string(got) +
+         " instead of " + std::to_string(want);
+}
+
+// The result of one row against what it should be; marks the bytes it looked at.
+struct CacheImage {
+  const std::vector<uint8_t>& bytes;
+  std::vector<uint8_t> touched;
+};
+
+float scale_of_row(const CacheWriteSpec& spec, const std::vector<float>& row) {
+  float greatest = 0;
+  for (const float x : row) greatest = std::max(greatest, std::abs(x));
+  const float most = spec.kv_dtype == DataType::kInt8         ? 127.0f
+                     : spec.kv_dtype == DataType::kFloat8E4m3 ? 448.0f
+                                                              : 57344.0f;
+  return greatest == 0 ? 1.0f : greatest / most;
+}
+
+std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, int token, int head,
+                        const std::vector<float>& scales) {
+  const CacheWriteSpec& spec = batch.options.spec;
+  const int64_t slot = batch.slots[static_cast<size_t>(token)];
+  const bool rotates = spec.rope != RopeStyle::kNone && !is_value;
+  const std::vector<float> row =
+      wanted_row(batch, is_value ? batch.value : batch.key, token, head, rotates);
+  const char* what = is_value ? "V" : "K";
+  float scale = 1;
+  double slack =
+      rotates ? 2 * (spec.dtype == DataType::kFloat32 ? 0x1p-23 : unit_roundoff(spec.dtype)) : 0;
+  if (spec.scale == KvScale::kTokenHead) {
+    scale = scales[static_cast<size_t>(slot * batch.options.num_kv_heads + head)];
+    const float want = scale_of_row(spec, row);
+    if (!(std::abs(scale - want) <= slack * want)) {
+      return describe((std::string(what) + " scale").c_str(), token, head, 0, scale, want);
+    }
+  } else if (spec.scale != KvScale::kNone) {
+    scale = scales[spec.scale == KvScale::kHead ? static_cast<size_t>(head) : 0];
+  }
+  for (int i = 0; i < spec.head_size; ++i) {
+    const int64_t at = cache_index(batch, is_value, slot, head, i);
+    const int bytes = data_type_bytes(spec.kv_dtype);
+    std::fill_n(image.touched.begin() + at * bytes, bytes, uint8_t{1});
+    const uint32_t want_code = encode_element(spec.kv_dtype, row[static_cast<size_t>(i)] / scale);
+    if (get_code(spec.kv_dtype, image.bytes, at) == want_code) continue;
+    const float got = get_element(spec.kv_dtype, image.bytes, at);
+    const float want = decode_element(spec.kv_dtype, want_code);
+    if (!rotates) return describe(what, token, head, i, got, want);
+    // Rounding to 8 bits may turn a last bit into a step: 1/8, 1/4 of the value, or 1.
+    double allowed = slack * std::abs(want);
+    if (bytes == 1) {
+      allowed = spec.kv_dtype == DataType::kInt8         ? 1
+                : spec.kv_dtype == DataType::kFloat8E4m3 ? std::abs(want) / 8 + 0x1p-9
+                                                         : std::abs(want) / 4 + 0x1p-16;
+    } else {
+      allowed += kProductError;
+    }
+    if (!(std::abs(got - want) <= allowed)) return describe(what, token, head, i, got, want);
+  }
+  return "";
+}
+
+std::string compare_query(const Batch& batch, const std::vector<uint8_t>& got) {
+  const CacheWriteSpec& spec = batch.options.spec;
+  Source changed = batch.q;
+  for (int token = 0; token < batch.options.num_tokens; ++token) {
+    for (int head = 0; head < batch.options.num_q_heads; ++head) {
+      const std::vector<float> row = wanted_row(batch, batch.q, token, head, true);
+      const int64_t base = token * batch.q.stride_token + head * batch.q.stride_head;
+      for (int i = 0; i < spec.head_size; ++i) {
+        const float have = get_element(spec.dtype, got, base + i);
+        const float want = row[static_cast<size_t>(i)];
+        const double unit = spec.dtype == DataType::kFloat32 ? 0x1p-23 : unit_roundoff(spec.dtype);
+        const bool rotated = i < spec.rotary_dim;
+        if (!(std::abs(have - want) <=
+              (rotated ? 2 * unit * std::abs(want) + kProductError : 0.0))) {
+          return describe("q", token, head, i, have, want);
+        }
+        put_element(spec.dtype, changed.bytes, base + i, have);
+      }
+    }
+  }
+  return changed.bytes == got ? "" : "q was changed between its rows";
+}
+
+std::string compare_cache(const Batch& batch, bool is_value, const std::vector<uint8_t>& bytes,
+                          const std::vector<float>& scales, std::vector<uint8_t>& touched) {
+  CacheImage image{bytes, std::move(touched)};
+  for (int token = 0; token < batch.options.num_tokens; ++token) {
+    if (batch.slots[static_cast<size_t>(token)] < 0) continue;
+    for (int head = 0; head < batch.options.num_kv_heads; ++head) {
+      const std::string fault = compare_row(batch, image, is_value, token, head, scales);
+      if (!fault.empty()) return fault;
+    }
+  }
+  touched = std::move(image.touched);
+  return "";
+}
+
+std::string find_overwritten(const std::vector<uint8_t>& bytes,
+                             const std::vector<uint8_t>& touched) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (touched[i] == 0 && bytes[i] != kGuard) {
+      return "byte " + std::to_string(i) + " of the cache was overwritten";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string check_cache_write(Engine& engine, const DeviceSession& session,
+                              const CacheWriteOptions& options) {
+  const Result<CacheWriteKernel> kernel = engine.prepare(options.spec);
+  if (!kernel) return kernel.status().to_string() + kernel.status().detail();
+  const Batch batch = make_batch(options);
+  const bool shares = options.order == RowOrder::kInterleaved;
+  const int64_t kv_bytes = data_type_bytes(options.spec.kv_dtype);
+  const std::vector<uint8_t> empty(static_cast<size_t>(batch.cache_elements * kv_bytes), kGuard);
+  const DeviceBuffer key = upload_all(session, batch.key.bytes);
+  const DeviceBuffer value = upload_all(session, batch.value.bytes);
+  const DeviceBuffer q = upload_all(session, batch.q.bytes);
+  const DeviceBuffer slots = upload_all(session, batch.slots);
+  const DeviceBuffer positions = upload_all(session, batch.positions);
+  const DeviceBuffer cos_sin = upload_all(session, batch.cos_sin);
+  const DeviceBuffer k_scale = upload_all(session, batch.k_scale);
+  const DeviceBuffer v_scale = upload_all(session, batch.v_scale);
+  const DeviceBuffer k_cache = upload_all(session, empty);
+  const DeviceBuffer v_cache = shares ? DeviceBuffer() : upload_all(session, empty);
+  const DeviceBuffer report = upload_all(session, std::vector<uint8_t>(kDebugReportBytes));
+
+  CacheWriteArgs args;
+  args.key = key.data();
+  args.value = value.data();
+  args.key_stride_token = batch.key.stride_token;
+  args.key_stride_head = batch.key.stride_head;
+  args.value_stride_token = batch.value.stride_token;
+  args.value_stride_head = batch.value.stride_head;
+  args.k_cache = k_cache.data();
+  args.v_cache =
+      shares ? k_cache.data<uint8_t>() + batch.cache_offset * kv_bytes : v_cache.data<uint8_t>();
+  args.k_strides = batch.k_strides;
+  args.v_strides = batch.v_strides;
+  args.slot_mapping = slots.data<int64_t>();
+  args.num_tokens = options.num_tokens;
+  args.num_kv_heads = options.num_kv_heads;
+  args.k_scale = k_scale.data<float>();
+  args.v_scale = v_scale.data<float>();
+  args.q = q.data();
+  args.q_stride_token = batch.q.stride_token;
+  args.q_stride_head = batch.q.stride_head;
+  args.num_q_heads = options.num_q_heads;
+  args.positions = positions.data<int64_t>();
+  args.cos_sin = cos_sin.data();
+  args.num_blocks = options.num_blocks;
+  args.max_position = kMaxPosition;
+  args.debug_report = report.data();
+  Status status = kernel->launch(args, nullptr);
+  if (status) status = session.synchronize();
+  if (!status) return status.to_string();
+
+  const std::vector<uint8_t> k_bytes = download_all<uint8_t>(k_cache);
+  std::vector<uint8_t> touched(k_bytes.size(), 0);
+  const std::vector<float> k_scales = download_all<float>(k_scale);
+  const std::vector<float> v_scales = download_all<float>(v_scale);
+  std::string fault = compare_cache(batch, false, k_bytes, k_scales, touched);
+  if (fault.empty() && shares) {
+    // V's rows begin behind K's.
+    const auto shift = static_cast<int64_t>(batch.cache_offset * kv_bytes);
+    const std::vector<uint8_t> v_bytes(k_bytes.begin() + shift, k_bytes.end());
+    std::vector<uint8_t> v_touched(v_bytes.size(), 0);
+    fault = compare_cache(batch, true, v_bytes, v_scales, v_touched);
+    for (size_t i = 0; i < v_touched.size(); ++i) {
+      touched[i + static_cast<size_t>(shift)] |= v_touched[i];
+    }
+  } else if (fault.empty()) {
+    const std::vector<uint8_t> v_bytes = download_all<uint8_t>(v_cache);
+    std::vector<uint8_t> v_touched(v_bytes.size(), 0);
+    fault = compare_cache(batch, true, v_bytes, v_scales, v_touched);
+    if (fault.empty()) fault = find_overwritten(v_bytes, v_touched);
+  }
+  if (fault.empty()) fault = find_overwritten(k_bytes, touched);
+  if (fault.empty() && options.num_q_heads > 0) {
+    fault = compare_query(batch, download_all<uint8_t>(q));
+  }
+  return fault;
+}
+
+}  // namespace pagejit

@@ -1,0 +1,298 @@
+// Bugs planted in the templates of the families beside attention: each must be found by the checks
+// that the families' tests are made of, and none where there is none.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "generator/families.h"
+#include "generator/renderer.h"
+#include "runtime/engine/dependencies.h"
+#include "tests/sweep/cache_ops_batch.h"
+#include "tests/sweep/cache_write_batch.h"
+#include "tests/sweep/merge_batch.h"
+#include "tests/sweep/test_device.h"
+
+namespace pagejit {
+namespace {
+
+enum class Family { kMergeStates, kCacheWrite, kCopyBlocks, kGatherCache, kConvertFloat8 };
+
+struct PlantedBug {
+  const char* name;
+  Family family;
+  const char* file;
+  const char* from;  // stands once in the file
+  const char* to;
+};
+
+constexpr const char* kMerge = "merge_states/merge_states.cuh";
+constexpr const char* kWrite = "cache_write/cache_write.cuh";
+constexpr const char* kCopy = "copy_blocks/copy_blocks.cuh";
+constexpr const char* kGather = "gather_cache/gather_cache.cuh";
+constexpr const char* kConvert = "convert_float8/convert_float8.cuh";
+constexpr const char* kRow = "cache_write/cache_row.cuh";
+constexpr const char* kRope = "cache_write/rope.cuh";
+constexpr const char* kFloat8 = "elements/float8.cuh";
+constexpr const char* kElements = "elements/elements.cuh";
+
+const PlantedBug kBugs[] = {
+    {"PositiveInfinityIsAWeight", Family::kMergeStates, kMerge,
+     "value == kInfinity ? -kInfinity : value", "value"},
+    {"StatesWithoutKeysAreRead", Family::kMergeStates, kMerge, "if (weight == 0.0f) continue;", ""},
+    {"RowsWithoutKeysAreNaN", Family::kMergeStates, kMerge, "sum == 0.0f ? 0.0f : ", ""},
+    {"UnmergedTokensAreMerged", Family::kMergeStates, kMerge,
+     "token < p.num_merged_tokens ? 0 : p.num_states - 1", "0"},
+    {"UnmergedTokensTakeTheFirstState", Family::kMergeStates, kMerge, "state_end(p.num_states)",
+     "state_end(token < p.num_merged_tokens ? p.num_states : 1)"},
+    {"LastTokenOfTheCtaIsWrittenTwice", Family::kMergeStates, kMerge,
+     "row >= kRows || token >= params.num_tokens", "token >= params.num_tokens + 1"},
+    {"HeadsShareTheirLse", Family::kMergeStates, kMerge, "+ head * p.lse_stride_head", ""},
+    {"LseIsBase2", Family::kMergeStates, kMerge, "dev::log2_approx(sum) * kLn2",
+     "dev::log2_approx(sum)"},
+    {"OddElementsAreDropped", Family::kMergeStates, kElements,
+     "i + 1 < kCount ? values[i + 1 < kCount ? i + 1 : i] : 0.0f", "values[i]"},
+    {"UpperHalvesAreTheLower", Family::kMergeStates, kElements, "words[i / 2] >> (i % 2 * 16)",
+     "words[i / 2]"},
+    {"SkippedTokensAreWritten", Family::kCacheWrite, kWrite, "(is_query || slot >= 0)",
+     "(is_query || slot >= -1)"},
+    {"SkippedTokensKeepTheirQueries", Family::kCacheWrite, kWrite, "(is_query || slot >= 0)",
+     "slot >= 0"},
+    {"LastHeadsAreDropped", Family::kCacheWrite, kWrite, "row_idx < num_rows &&",
+     "row_idx + 1 < num_rows &&"},
+    {"ValuesTakeTheKeysScale", Family::kCacheWrite, kWrite,
+     "is_value ? params.v_scale : params.k_scale;\n  return", "params.k_scale;\n  return"},
+    {"HeadsShareAScale", Family::kCacheWrite, kWrite, "C.scale == KvScale::kHead ? head : 0", "0"},
+    {"ValuesAreRotated", Family::kCacheWrite, kWrite, "is_value ? nullptr : cos_sin", "cos_sin"},
+    {"ScalesIgnoreTheHead", Family::kCacheWrite, kWrite, "slot * params.num_kv_heads + head",
+     "slot * params.num_kv_heads"},
+    {"PositionIsTheToken", Family::kCacheWrite, kWrite,
+     "int64_t position = dev::load_global_nc(params.positions + token);",
+     "int64_t position = token;"},
+    {"ValuesUseTheKeysStride", Family::kCacheWrite, kWrite, "is_value ? params.value_stride_token",
+     "is_value ? params.key_stride_token"},
+    {"SlotIsTakenModuloItsBlock", Family::kCacheWrite, kRow, "slot - block * C.block_size",
+     "slot % C.block_size * 0"},
+    {"ValuesLieInChunks", Family::kCacheWrite, kRow, "} else if (is_value) {",
+     "} else if (false) {"},
+    {"ChunksAreHalfAsLarge", Family::kCacheWrite, kRow, "chunk * kChunk + element % kChunk",
+     "chunk * kChunk + element % (kChunk / 2)"},
+    {"ScaleIsMultiplied", Family::kCacheWrite, kRow, "values[i] /= scale", "values[i] *= scale"},
+    {"NegativeValuesHaveNoScale", Family::kCacheWrite, kRow,
+     "values[i] < 0.0f ? -values[i] : values[i]", "values[i]"},
+    {"ScaleIsThatOfALane", Family::kCacheWrite, kRow, "C.threads_per_row / 2; mask > 0",
+     "C.threads_per_row / 4; mask > 0"},
+    {"SineHasTheWrongSign", Family::kCacheWrite, kRope, "x[i] * cos[i] - y[i] * sin[i]",
+     "x[i] * cos[i] + y[i] * sin[i]"},
+    {"SecondHalfTurnsWithTheFirstResult", Family::kCacheWrite, kRope,
+     "y[i] = y[i] * cos[i] + x[i] * sin[i];\n        x[i] = turned;",
+     "x[i] = turned;\n        y[i] = y[i] * cos[i] + x[i] * sin[i];"},
+    {"RestOfTheRowIsLost", Family::kCacheWrite, kRope,
+     "int element = C.rotary_dim + first_element; element < end_element",
+     "int element = C.rotary_dim + first_element; element < 0"},
+    {"PairsBehindTheRotationTurn", Family::kCacheWrite, kRope,
+     "cos_sin != nullptr && element < C.rotary_dim", "cos_sin != nullptr"},
+    {"SinesOfPairsAreCosines", Family::kCacheWrite, kRope,
+     "load_cos_sin<kPairs>(C.rotary_dim / 2 + element / 2, sin)",
+     "load_cos_sin<kPairs>(element / 2, sin)"},
+    {"TiesAreRoundedUp", Family::kCacheWrite, kFloat8, "((1u << (kDropped - 1)) - 1)",
+     "(1u << (kDropped - 1))"},
+    {"NothingSaturates", Family::kCacheWrite, kFloat8, "code < kMaxCode ? code : kMaxCode", "code"},
+    {"SubnormalsAreFlushed", Family::kCacheWrite, kFloat8,
+     "return sign | (__builtin_bit_cast(uint32_t, sum) - kUnits);", "return sign;"},
+    {"BytesOfAWordAreSwapped", Family::kCacheWrite, kFloat8, "pair << (i % 4 * 8)",
+     "pair << (i % 4 * 8 ^ 16)"},
+    {"PairsAreSwapped", Family::kCopyBlocks, kCopy,
+     "load_block(params, pair, 0);\n  const int64_t to",
+     "load_block(params, pair, 1);\n  const int64_t to"},
+    {"AllCachesAreTheFirst", Family::kCopyBlocks, kCopy, "params.caches + dev::block_idx_y()",
+     "params.caches"},
+    {"PartsOverlap", Family::kCopyBlocks, kCopy,
+     "static_cast<int64_t>(dev::block_idx_z()) * pagejit_shared::part_bytes(C)", "int64_t{0}"},
+    {"CopiesRunIntoTheGap", Family::kCopyBlocks, kCopy,
+     "if (at < params.block_bytes) bits[i].store",
+     "if (at < params.block_bytes + 32) bits[i].store"},
+    {"SequenceIsTheOneBefore", Family::kGatherCache, kGather, "+ middle) <= token",
+     "+ middle) < token"},
+    {"StartsAreIgnored", Family::kGatherCache, kGather, "params.seq_starts != nullptr", "false"},
+    {"TableRowIsTheFirst", Family::kGatherCache, kGather, "seq_idx * params.block_table_stride",
+     "0"},
+    {"TokensBehindTheLastAreWritten", Family::kGatherCache, kGather,
+     "if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;", ""},
+    {"ScalesOfAnotherToken", Family::kGatherCache, kGather,
+     "(place.block * C.block_size + place.in_block) * params.num_kv_heads",
+     "place.block * C.block_size * params.num_kv_heads"},
+    {"ValuesAreReadAsChunks", Family::kGatherCache, kGather, "} else if (is_value) {",
+     "} else if (false) {"},
+    {"ValuesHaveTheKeysScale", Family::kGatherCache, kGather,
+     "is_value ? params.v_scale : params.k_scale", "params.k_scale"},
+    {"E4m3IsE5m2", Family::kGatherCache, kFloat8, "(code & 0x7fu) << 7", "(code & 0x7fu) << 8"},
+    {"NaNIsANumber", Family::kConvertFloat8, kFloat8,
+     "if ((code & 0x7fu) == 0x7fu) return __builtin_bit_cast(float, 0x7fffffffu);", ""},
+    {"ConversionIgnoresTheScale", Family::kConvertFloat8, kConvert, "* params.scale;", ";"},
+    {"ConversionMultiplies", Family::kConvertFloat8, kConvert, "values[i] /= params.scale",
+     "values[i] *= params.scale"},
+};
+
+class PlantedFamilyBugTest : public EmulatorTest {
+ protected:
+  // An engine whose kernels are rendered with `bug`; null for none.
+  std::shared_ptr<Engine> make_engine(const PlantedBug* bug, HostBuild build = HostBuild::kPlain) {
+    auto templates = std::make_shared<TemplateSet>(embedded_templates());
+    if (bug != nullptr) {
+      const std::string_view original = templates->at(bug->file);
+      const size_t at = original.find(bug->from);
+      EXPECT_NE(at, std::string_view::npos) << bug->file << " has no \"" << bug->from << "\"";
+      if (at == std::string_view::npos) return nullptr;
+      EXPECT_EQ(original.find(bug->from, at + 1), std::string_view::npos)
+          << bug->file << " has \"" << bug->from << "\" twice";
+      changed_ = std::string(original.substr(0, at)) + bug->to +
+                 std::string(original.substr(at + std::string_view(bug->from).size()));
+      templates->at(bug->file) = changed_;
+    }
+    EngineOptions options = device().options;
+    options.disk_cache = false;
+    options.host_build = build;
+    EngineDependencies dependencies = default_dependencies(options);
+    // Without the instructions for 8 bits, so that the arithmetic in their place is tested.
+    dependencies.plan = [](const AnySpec& spec, const Target&) {
+      return plan_any(spec, Target::host(80));
+    };
+    dependencies.render = [templates](const AnyConfig& config) {
+      return render(config, *templates);
+    };
+    Result<std::shared_ptr<Engine>> made = create_engine(options, dependencies);
+    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+    return made ? *made : nullptr;
+  }
+
+  // What is wrong with the engine's kernels of a family; empty if nothing was found.
+  std::string find_bug(Engine& bugged, Family family) {
+    switch (family) {
+      case Family::kMergeStates:
+        return find_merge_bug(bugged);
+      case Family::kCacheWrite:
+        return find_write_bug(bugged);
+      case Family::kCopyBlocks:
+        return check_copy_blocks(bugged, session(), {.block_bytes = 20000, .gap_bytes = 48});
+      case Family::kGatherCache:
+        return find_gather_bug(bugged);
+      case Family::kConvertFloat8:
+        return find_convert_bug(bugged);
+    }
+    return "";
+  }
+
+ private:
+  std::string find_merge_bug(Engine& bugged) {
+    const MergeStatesSpec specs[] = {
+        {DataType::kBFloat16, DataType::kBFloat16, 72},
+        {DataType::kFloat16, DataType::kFloat32, 33, true},
+    };
+    for (const MergeStatesSpec& spec : specs) {
+      // A kernel that does not compile shows nothing; it fails the test.
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault = check_merge(bugged, session(),
+                                            {.spec = spec,
+                                             .num_states = 3,
+                                             .num_tokens = 50,
+                                             .num_heads = 3,
+                                             .num_merged_tokens = 40,
+                                             .padded = true});
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
+  std::string find_write_bug(Engine& bugged) {
+    CacheWriteSpec plain{.head_size = 72, .block_size = 5};
+    plain.rope = RopeStyle::kNeox;
+    plain.rotary_dim = 48;
+    CacheWriteSpec chunked{.kv_dtype = DataType::kFloat8E4m3,
+                           .scale = KvScale::kHead,
+                           .layout = KvLayout::kVllm,
+                           .head_size = 64,
+                           .block_size = 8};
+    CacheWriteSpec small = chunked;
+    small.dtype = DataType::kFloat16;
+    small.kv_dtype = DataType::kFloat8E5m2;
+    CacheWriteSpec found{.kv_dtype = DataType::kInt8,
+                         .scale = KvScale::kTokenHead,
+                         .head_size = 128,
+                         .rope = RopeStyle::kInterleaved,
+                         .rotary_dim = 64};
+    for (const CacheWriteSpec& spec : {plain, chunked, small, found}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault = check_cache_write(
+          bugged, session(),
+          {.spec = spec,
+           .num_tokens = 33,
+           .num_kv_heads = 3,
+           .num_q_heads = spec.rope == RopeStyle::kNone ? 0 : 5,
+           .num_blocks = 20,
+           .order = spec.layout == KvLayout::kRows ? RowOrder::kInterleaved : RowOrder::kNhd,
+           .source_pad = 8});
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
+  std::string find_gather_bug(Engine& bugged) {
+    const GatherCacheSpec wide{.head_size = 72, .block_size = 5};
+    const GatherCacheSpec small{.kv_dtype = DataType::kFloat8E4m3,
+                                .scale = KvScale::kTokenHead,
+                                .layout = KvLayout::kVllm,
+                                .head_size = 64,
+                                .block_size = 8};
+    for (const GatherCacheSpec& spec : {wide, small}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault = check_gather_cache(bugged, session(), {.spec = spec});
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
+  std::string find_convert_bug(Engine& bugged) {
+    constexpr DataType kSmall = DataType::kFloat8E4m3;
+    constexpr DataType kWide = DataType::kBFloat16;
+    for (const ConvertFloat8Spec& spec :
+         {ConvertFloat8Spec{kSmall, kWide}, ConvertFloat8Spec{kWide, kSmall}}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault = check_convert_float8(bugged, session(), spec, 0.75f);
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
+  std::string changed_;
+};
+
+TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
+  for (const HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
+    const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
+    for (const Family family : {Family::kMergeStates, Family::kCacheWrite, Family::kCopyBlocks,
+                                Family::kGatherCache, Family::kConvertFloat8}) {
+      EXPECT_EQ(find_bug(*engine, family), "") << static_cast<int>(family) << report();
+    }
+  }
+}
+
+class EachPlantedFamilyBugTest : public PlantedFamilyBugTest,
+                                 public testing::WithParamInterface<PlantedBug> {};
+
+TEST_P(EachPlantedFamilyBugTest, IsFound) {
+  const std::shared_ptr<Engine> engine = make_engine(&GetParam());
+  ASSERT_NE(engine, nullptr);
+  const std::string found = find_bug(*engine, GetParam().family);
+  EXPECT_NE(found, "");
+  RecordProperty("found", found);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, EachPlantedFamilyBugTest, testing::ValuesIn(kBugs),
+                         [](const testing::TestParamInfo<PlantedBug>& test) {
+                           return std::string(test.param.name);
+                         });
+
+}  // namespace
+}  // namespace pagejit

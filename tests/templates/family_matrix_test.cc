@@ -1,0 +1,120 @@
+// NVRTC compiles kernels of every family beside attention for every target that it knows, without
+// spills, stack frames or warnings of ptxas. Needs NVRTC, no GPU.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "generator/arch.h"
+#include "generator/families.h"
+#include "generator/renderer.h"
+#include "runtime/jit/compiler.h"
+
+namespace pagejit {
+namespace {
+
+constexpr DataType kWideTypes[] = {DataType::kFloat16, DataType::kBFloat16, DataType::kFloat32};
+
+std::shared_ptr<Compiler> nvrtc() {
+  // One for the program: its threads and the opened library are shared by all tests.
+  static const std::shared_ptr<Compiler> compiler = make_nvrtc_compiler("");
+  return compiler;
+}
+
+// Every target that pagejit knows; the tests ask NVRTC which of them it takes.
+std::vector<Target> known_targets() {
+  std::vector<Target> targets;
+  for (const Arch& arch : known_archs()) {
+    targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kPlain});
+    if (arch.has_exact_variant) {
+      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kExact});
+    }
+    if (arch.has_family_variant) {
+      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kFamily});
+    }
+  }
+  return targets;
+}
+
+class FamilyMatrixTest : public ::testing::TestWithParam<Target> {
+ protected:
+  void SetUp() override {
+    const Status status = nvrtc()->check_target(GetParam());
+    if (status.code() == StatusCode::kUnsupported) GTEST_SKIP() << status.message();
+    ASSERT_TRUE(status) << status.to_string();
+  }
+
+  static void expect_clean(const AnySpec& spec) {
+    SCOPED_TRACE(text_of(spec) + " for " + GetParam().to_string());
+    const auto config = plan_any(spec, GetParam());
+    ASSERT_TRUE(config) << config.status().to_string();
+    const auto source = render(*config);
+    ASSERT_TRUE(source) << source.status().to_string();
+    const auto compiled = nvrtc()->compile(*source);
+    ASSERT_TRUE(compiled) << compiled.status().to_string() << "\n" << compiled.status().detail();
+    const CompileReport& report = compiled->report;
+    EXPECT_GT(report.registers, 0) << "the log was not read:\n" << compiled->log;
+    EXPECT_EQ(report.spill_store_bytes, 0);
+    EXPECT_EQ(report.spill_load_bytes, 0);
+    EXPECT_EQ(report.stack_bytes, 0);
+    EXPECT_EQ(report.static_shared_bytes, 0);
+    EXPECT_TRUE(report.warnings.empty()) << report.warnings.front();
+  }
+};
+
+TEST_P(FamilyMatrixTest, MergeStatesCompilesWithoutSpills) {
+  for (const DataType in : kWideTypes) {
+    for (const DataType out : kWideTypes) {
+      expect_clean(MergeStatesSpec{in, out, 128, in != out});
+    }
+  }
+  for (const int head_size : {1, 33, 72, 576}) {
+    expect_clean(MergeStatesSpec{DataType::kBFloat16, DataType::kBFloat16, head_size});
+  }
+}
+
+TEST_P(FamilyMatrixTest, CacheWriteCompilesWithoutSpills) {
+  for (const DataType type : kWideTypes) {
+    expect_clean(CacheWriteSpec{.dtype = type, .kv_dtype = type});
+    expect_clean(CacheWriteSpec{.dtype = type,
+                                .kv_dtype = DataType::kInt8,
+                                .scale = KvScale::kTokenHead,
+                                .rope = RopeStyle::kInterleaved,
+                                .rotary_dim = 64});
+  }
+  for (const DataType kv : {DataType::kFloat8E4m3, DataType::kFloat8E5m2}) {
+    expect_clean(CacheWriteSpec{.kv_dtype = kv,
+                                .scale = KvScale::kHead,
+                                .layout = KvLayout::kVllm,
+                                .rope = RopeStyle::kNeox,
+                                .rotary_dim = 128,
+                                .debug = true});
+    expect_clean(CacheWriteSpec{.dtype = DataType::kFloat16,
+                                .kv_dtype = kv,
+                                .scale = KvScale::kTensor,
+                                .head_size = 33,
+                                .block_size = 24});
+  }
+}
+
+TEST_P(FamilyMatrixTest, CacheOperationsCompileWithoutSpills) {
+  for (const int alignment : {1, 16}) expect_clean(CopyBlocksSpec{alignment, alignment == 1});
+  for (const DataType wide : kWideTypes) {
+    expect_clean(GatherCacheSpec{.kv_dtype = wide, .out_dtype = wide});
+    for (const DataType small : {DataType::kFloat8E4m3, DataType::kFloat8E5m2}) {
+      expect_clean(ConvertFloat8Spec{wide, small});
+      expect_clean(ConvertFloat8Spec{small, wide});
+      expect_clean(GatherCacheSpec{.kv_dtype = small,
+                                   .out_dtype = wide,
+                                   .scale = KvScale::kTokenHead,
+                                   .layout = KvLayout::kVllm,
+                                   .debug = true});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest, ::testing::ValuesIn(known_targets()),
+                         [](const auto& test) { return test.param.to_string(); });
+
+}  // namespace
+}  // namespace pagejit
