@@ -43,6 +43,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.kv_dtype != spec.q_dtype) name += "_kv_" + std::string(data_type_name(spec.kv_dtype));
   if (spec.out_dtype != spec.q_dtype) name += "_out_" + std::string(data_type_name(spec.out_dtype));
   name += "_d" + std::to_string(spec.head_size);
+  if (value_head_size(spec) != spec.head_size) name += "_v" + std::to_string(spec.head_size_v);
   name += "_b" + std::to_string(spec.block_size);
   name += "_g" + std::to_string(spec.group_size);
   if (spec.causality == Causality::kCausal) name += "_causal";
@@ -50,6 +51,8 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kCsr) name += "_csr";
   if (spec.kv_table == KvTable::kContiguous) name += "_contiguous";
   if (spec.kv_layout == KvLayout::kVllm) name += "_vllm";
+  if (spec.token_scales) name += "_token_scales";
+  if (spec.kv_alignment != 16) name += "_by" + std::to_string(spec.kv_alignment);
   if (spec.window) name += "_window";
   if (spec.chunked) name += "_chunked";
   if (spec.custom_mask) name += "_mask";
@@ -83,6 +86,9 @@ TemplateValues values_of(const KernelConfig& config) {
       {"kv_table", kv_table_name(c.kv_table)},
       {"head_size", number(c.head_size)},
       {"head_size_padded", number(c.head_size_padded)},
+      {"head_size_v", number(c.head_size_v)},
+      {"head_size_v_padded", number(c.head_size_v_padded)},
+      {"kv_alignment", number(c.kv_alignment)},
       {"block_size", number(c.block_size)},
       {"group_size", number(c.group_size)},
       {"token_groups", number(c.token_groups)},
@@ -111,10 +117,18 @@ TextSwitches switches_of(const AttentionConfig& c) {
       {"PAGEJIT_Q_F32", c.q_type == Element::kFloat32},
       {"PAGEJIT_Q_FP8", c.q_type == Element::kFloat8E4m3},
       {"PAGEJIT_SCALE_Q_ROWS", pagejit_shared::scales_q_rows(c)},
-      {"PAGEJIT_KV_FP8", pagejit_shared::kv_bytes(c) == 1},
+      {"PAGEJIT_KV_8BIT", pagejit_shared::kv_bytes(c) == 1},
       {"PAGEJIT_KV_E5M2", c.kv_type == Element::kFloat8E5m2},
+      {"PAGEJIT_KV_INT8", c.kv_type == Element::kInt8},
+      {"PAGEJIT_UNPACK_E4M3",
+       c.kv_type == Element::kFloat8E4m3 || c.q_type == Element::kFloat8E4m3},
+      {"PAGEJIT_KV_HEAD_SCALES", pagejit_shared::has_kv_head_scales(c)},
+      {"PAGEJIT_TOKEN_SCALES", c.has_token_scales},
+      {"PAGEJIT_QK_SCALE",
+       pagejit_shared::has_kv_head_scales(c) || c.q_type == Element::kFloat8E4m3},
       {"PAGEJIT_FP8_CONVERT", c.has_fp8_convert},
       {"PAGEJIT_OUT_F32", c.out_type == Element::kFloat32},
+      {"PAGEJIT_OUT_FP8", c.out_type == Element::kFloat8E4m3},
       {"PAGEJIT_OUT_BF16", c.out_type == Element::kBFloat16},
       {"PAGEJIT_RAGGED", c.is_ragged},
       {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},

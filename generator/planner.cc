@@ -18,7 +18,7 @@ namespace {
 int estimate_registers(const AttentionConfig& c) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
-  const int accumulators = depth_tiles * c.row_tiles * 4;
+  const int accumulators = c.head_size_v_padded / 16 * c.row_tiles * 4;
   // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses.
   const int query = c.q_in_registers ? depth_tiles * c.row_tiles * 2 : 12 * c.row_tiles;
   const int scores_and_p = token_tiles * c.row_tiles * 8;
@@ -26,8 +26,14 @@ int estimate_registers(const AttentionConfig& c) {
   // Positions, slopes, limits and constants of what is switched on, as compiled kernels have them.
   const int features = (c.is_ragged ? 3 : 0) + (c.has_alibi ? 2 * c.row_tiles : 0) +
                        (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
-                       (c.has_custom_mask ? 8 * c.row_tiles * token_tiles + 16 : 0);
+                       (c.has_custom_mask ? 8 * c.row_tiles * token_tiles + 16 : 0) +
+                       (c.has_token_scales ? 8 + 4 * token_tiles : 0);
   return accumulators + query + scores_and_p + features + kOther;
+}
+
+// Of K and V.
+int kv_token_bytes(const AttentionConfig& c) {
+  return (c.head_size + c.head_size_v) * pagejit_shared::kv_bytes(c);
 }
 
 // SM clocks that one token of K and V costs, for each resource that could be the limit.
@@ -45,23 +51,23 @@ constexpr double kL2BytesPerClock = 40;
 
 // kv_comes_from_l2: other tiles of the same sequence have just read it.
 TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
-  const double depth_tiles = c.head_size_padded / 16;
+  const double key_tiles = c.head_size_padded / 16;
+  const double depth_tiles = key_tiles + c.head_size_v_padded / 16;  // of both products
   const double token_tiles = c.group_tokens / 16;
   const double row_tiles = c.row_warps * c.row_tiles;
   TokenCost cost;
   const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
-  const double token_bytes = 2.0 * c.head_size * pagejit_shared::kv_bytes(c);  // K and V
+  const double token_bytes = kv_token_bytes(c);
   cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
-  cost.tensor = 2 * depth_tiles * row_tiles * 2 / 16;
-  const double query_reads = c.q_in_registers ? 0 : depth_tiles * row_tiles * 2 / token_tiles;
-  cost.shared = (token_bytes / c.head_size * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
+  cost.tensor = depth_tiles * row_tiles * 2 / 16;
+  const double query_reads = c.q_in_registers ? 0 : key_tiles * row_tiles * 2 / token_tiles;
+  cost.shared = (pagejit_shared::kv_bytes(c) * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
                 token_bytes / 128;
   // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
   // the head, and the other instructions of the tile, which one warp issues one by one.
-  const double chain =
-      400 + depth_tiles * 18 + token_tiles * depth_tiles * (2 + 2 * c.row_tiles * 2);
+  const double chain = 400 + key_tiles * 18 + token_tiles * depth_tiles * (1 + c.row_tiles * 2);
   // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have.
-  const double conversions = pagejit_shared::kv_bytes(c) == 1 ? 12 * token_tiles * depth_tiles : 0;
+  const double conversions = pagejit_shared::kv_bytes(c) == 1 ? 6 * token_tiles * depth_tiles : 0;
   // Half of the warps may be waiting for copies.
   cost.latency = 2 * (chain + conversions) / (c.min_ctas_per_sm * c.token_groups * c.group_tokens);
   return cost;
@@ -69,8 +75,8 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
 
 // Bytes of K and V under way per SM while one stage of each group is being worked on.
 int bytes_in_flight(const AttentionConfig& c) {
-  return c.min_ctas_per_sm * (c.num_stages - 1) * c.token_groups * c.group_tokens * 2 *
-         c.head_size * pagejit_shared::kv_bytes(c);
+  return c.min_ctas_per_sm * (c.num_stages - 1) * c.token_groups * c.group_tokens *
+         kv_token_bytes(c);
 }
 
 // Little's law at 1 us of loaded latency, twice, so that one half may be late.
@@ -141,6 +147,10 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   c.has_sinks = spec.sinks;
   c.head_size = spec.head_size;
   c.head_size_padded = round_up(spec.head_size, 16);
+  c.head_size_v = value_head_size(spec);
+  c.head_size_v_padded = round_up(c.head_size_v, 16);
+  c.has_token_scales = spec.token_scales;
+  c.kv_alignment = spec.kv_alignment;
   c.block_size = spec.block_size;
   c.group_size = spec.group_size;
   c.debug = spec.debug;
@@ -278,8 +288,11 @@ std::string describe(const AttentionConfig& c) {
   std::snprintf(text, sizeof text,
                 "%d x %d warps, %d tokens%s, %d row tiles, %d stages, q in %s, %d CTAs/SM",
                 c.token_groups, c.row_warps, c.token_groups * c.group_tokens,
-                pagejit_shared::kv_copy_bytes(c) == 16 ? "" : " by 8-byte copies", c.row_tiles,
-                c.num_stages, c.q_in_registers ? "registers" : "shared memory", c.min_ctas_per_sm);
+                pagejit_shared::kv_copy_bytes(c) == 16  ? ""
+                : pagejit_shared::kv_copy_bytes(c) == 8 ? " by 8-byte copies"
+                                                        : " by 4-byte copies",
+                c.row_tiles, c.num_stages, c.q_in_registers ? "registers" : "shared memory",
+                c.min_ctas_per_sm);
   return text;
 }
 

@@ -36,10 +36,19 @@ Status check_types(const KernelSpec& spec) {
           ": legal are f16 (0), bf16 (1), f32 (2), fp8_e4m3 (3), fp8_e5m2 (4) and int8 (5)");
     }
   }
-  if (spec.kv_dtype == DataType::kFloat32 || spec.kv_dtype == DataType::kInt8) {
-    return bad_type("kv_dtype", spec.kv_dtype, "f16, bf16, fp8_e4m3 or fp8_e5m2");
+  if (spec.kv_dtype == DataType::kFloat32) {
+    return bad_type("kv_dtype", spec.kv_dtype, "f16, bf16, fp8_e4m3, fp8_e5m2 or int8");
   }
-  if (is_8_bit(spec.out_dtype)) return bad_type("out_dtype", spec.out_dtype, "f16, bf16 or f32");
+  if (spec.kv_dtype == DataType::kInt8 && !spec.token_scales) {
+    return invalid("token_scales 0: must be 1 where kv_dtype is int8");
+  }
+  if (spec.token_scales && !is_8_bit(spec.kv_dtype)) {
+    return invalid("token_scales 1: must be 0 where kv_dtype is " +
+                   std::string(data_type_name(spec.kv_dtype)) + ", which has no scales");
+  }
+  if (is_8_bit(spec.out_dtype) && spec.out_dtype != DataType::kFloat8E4m3) {
+    return bad_type("out_dtype", spec.out_dtype, "f16, bf16, f32 or fp8_e4m3");
+  }
   if (is_8_bit(spec.kv_dtype)) {
     if (spec.q_dtype != DataType::kFloat8E5m2 && spec.q_dtype != DataType::kInt8) {
       return Status::ok();
@@ -50,6 +59,19 @@ Status check_types(const KernelSpec& spec) {
   return bad_type("q_dtype", spec.q_dtype,
                   spec.kv_dtype == DataType::kFloat16 ? "f16 or f32 where kv_dtype is f16"
                                                       : "bf16 or f32 where kv_dtype is bf16");
+}
+
+Status check_head_sizes(const KernelSpec& spec) {
+  const int k = spec.head_size;
+  const int v = spec.head_size_v;
+  if (value_head_size(spec) != spec.head_size) {
+    if ((k == 192 && v == 128) || (k == 576 && v == 512)) return {};
+    return invalid("head_size_v " + std::to_string(v) + " with head_size " + std::to_string(k) +
+                   ": must be 0 or head_size, or 128 with 192, or 512 with 576");
+  }
+  if ((k >= 8 && k <= 256 && k % 8 == 0) || k == 512) return {};
+  return invalid("head_size " + std::to_string(k) +
+                 ": must be a multiple of 8 in [8, 256], or 512, or 576 with head_size_v 512");
 }
 
 Status check_queries(const KernelSpec& spec) {
@@ -81,7 +103,18 @@ Status check_queries(const KernelSpec& spec) {
   if (layout < 0 || layout > static_cast<int>(KvLayout::kVllm)) {
     return invalid("kv_layout " + std::to_string(layout) + ": legal are rows (0) and vLLM's (1)");
   }
+  const int alignment = spec.kv_alignment;
+  if (alignment != 16 && alignment != 8 && alignment != 4) {
+    return invalid("kv_alignment " + std::to_string(alignment) + ": must be 16, 8 or 4 bytes");
+  }
   if (spec.kv_layout == KvLayout::kVllm) {
+    if (alignment != 16) {
+      return invalid("kv_alignment " + std::to_string(alignment) +
+                     ": must be 16 where kv_layout is vLLM's (1)");
+    }
+    if (spec.token_scales) {
+      return invalid("token_scales 1: must be 0 where kv_layout is vLLM's (1)");
+    }
     if (spec.block_size % 8 != 0) {
       return invalid("block_size " + std::to_string(spec.block_size) +
                      ": must be a multiple of 8 where kv_layout is vLLM's (1)");
@@ -119,7 +152,8 @@ struct Switch {
   std::string_view name;
   bool KernelSpec::*field;
 };
-constexpr Switch kSwitches[] = {{"window", &KernelSpec::window},
+constexpr Switch kSwitches[] = {{"token_scales", &KernelSpec::token_scales},
+                                {"window", &KernelSpec::window},
                                 {"chunked", &KernelSpec::chunked},
                                 {"custom_mask", &KernelSpec::custom_mask},
                                 {"soft_cap", &KernelSpec::soft_cap},
@@ -173,6 +207,14 @@ Result<DataType> parse_data_type(std::string_view text) {
   for (const Name& name : kNames) {
     if (text == name.text) return name.type;
   }
+  for (const std::string_view name : {"nvfp4", "int4"}) {
+    if (text == name) {
+      return Status(StatusCode::kUnsupported,
+                    std::string(name) +
+                        " is not served yet: 8 bits are the least, fp8_e4m3, "
+                        "fp8_e5m2 or int8 with a scale for each token and head");
+    }
+  }
   return invalid(
       "data type \"" + std::string(text) +
       "\": legal are f16 (fp16, float16, half), bf16 (bfloat16), f32 (fp32, float32, "
@@ -181,13 +223,7 @@ Result<DataType> parse_data_type(std::string_view text) {
 
 Status validate(const KernelSpec& spec) {
   if (Status s = check_types(spec); !s) return s;
-  const bool is_head_size =
-      (spec.head_size >= 8 && spec.head_size <= 256 && spec.head_size % 8 == 0) ||
-      spec.head_size == 512;
-  if (!is_head_size) {
-    return invalid("head_size " + std::to_string(spec.head_size) +
-                   ": must be a multiple of 8 in [8, 256], or 512");
-  }
+  if (Status s = check_head_sizes(spec); !s) return s;
   if (Status s = check_range("block_size", spec.block_size, 1, 65536); !s) return s;
   if (Status s = check_range("group_size", spec.group_size, 1, 128); !s) return s;
   return check_queries(spec);
@@ -203,6 +239,8 @@ std::string canonical_text(const KernelSpec& spec) {
   text += " kv=" + std::string(data_type_name(spec.kv_dtype));
   text += " out=" + std::string(data_type_name(spec.out_dtype));
   text += " head_size=" + std::to_string(spec.head_size);
+  if (value_head_size(spec) != spec.head_size)
+    text += " head_size_v=" + std::to_string(spec.head_size_v);
   text += " block_size=" + std::to_string(spec.block_size);
   text += " group_size=" + std::to_string(spec.group_size);
   if (spec.causality == Causality::kCausal) text += " causal=1";
@@ -210,6 +248,7 @@ std::string canonical_text(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kCsr) text += " table=csr";
   if (spec.kv_table == KvTable::kContiguous) text += " table=contiguous";
   if (spec.kv_layout == KvLayout::kVllm) text += " layout=vllm";
+  if (spec.kv_alignment != 16) text += " kv_alignment=" + std::to_string(spec.kv_alignment);
   for (const Switch& option : kSwitches) {
     if (spec.*option.field) text += " " + std::string(option.name) + "=1";
   }
@@ -234,6 +273,8 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   if (name == "kv") return set_type(spec.kv_dtype);
   if (name == "out") return set_type(spec.out_dtype);
   if (name == "head_size") return set_int(spec.head_size);
+  if (name == "head_size_v") return set_int(spec.head_size_v);
+  if (name == "kv_alignment") return set_int(spec.kv_alignment);
   if (name == "block_size") return set_int(spec.block_size);
   if (name == "group_size") return set_int(spec.group_size);
   if (name == "causal") {
@@ -268,8 +309,9 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
     return Status::ok();
   }
   return invalid("spec field \"" + name +
-                 "\": legal are q, kv, out, head_size, block_size, group_size, causal, table, "
-                 "layout, window, chunked, custom_mask, soft_cap, alibi, sinks, debug");
+                 "\": legal are q, kv, out, head_size, head_size_v, block_size, group_size, "
+                 "causal, table, layout, kv_alignment, token_scales, window, chunked, custom_mask, "
+                 "soft_cap, alibi, sinks, debug");
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class Model {
         cta_ns_per_byte_(1 / device.cta_bytes_per_ns),
         later_round_ns_(kCtaStartNs / device.ctas_per_sm) {
     const int rows = std::min(device.rows, pagejit_shared::kMergeUnitRows);
-    const double row_bytes = device.head_size * 4.0 + sizeof(pagejit_shared::PartialStats);
+    const double row_bytes = device.head_size_v * 4.0 + sizeof(pagejit_shared::PartialStats);
     merge_ns_per_split_ = rows * row_bytes / kMergeBytesPerNs;
     // Partials are written and read once more, by all CTAs together.
     partial_ns_per_cta_ = 2.0 * device.rows * row_bytes * ns_per_byte_;

@@ -26,7 +26,7 @@ struct SplitDevice {
   double cta_bytes_per_ns =
       64.0;      // what one CTA reaches alone: its bytes in flight over the latency of about 1 us
   int rows = 1;  // of a unit: pagejit_shared::partial_rows()
-  int head_size = 128;
+  int head_size_v = 128;
   int tile_tokens = 64;   // tokens that a CTA stages at once
   int token_bytes = 512;  // of K and V of one token and KV head
 

@@ -58,6 +58,7 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .q_scale = args.q_scale,
       .k_scale = args.k_scale,
       .v_scale = args.v_scale,
+      .out_scale = args.out_scale,
       .workspace = args.workspace,
       .q_stride_token = args.q_stride_token,
       .q_stride_head = args.q_stride_head,
@@ -71,6 +72,12 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .out_stride_head = args.out_stride_head,
       .block_table_stride = args.block_table_stride,
       .kv_scale_stride = args.kv_scale_stride,
+      .k_scale_stride_block = args.k_scale_strides.block,
+      .k_scale_stride_token = args.k_scale_strides.token,
+      .k_scale_stride_head = args.k_scale_strides.head,
+      .v_scale_stride_block = args.v_scale_strides.block,
+      .v_scale_stride_token = args.v_scale_strides.token,
+      .v_scale_stride_head = args.v_scale_strides.head,
       .num_blocks = args.num_blocks,
       .max_blocks_per_seq = args.max_blocks_per_seq,
       .num_seqs = args.num_seqs,
@@ -231,7 +238,7 @@ size_t Kernel::max_workspace_bytes() const {
   if (loaded_ == nullptr) return 0;
   const SplitDevice& split = attention(*loaded_).split;
   return static_cast<size_t>(
-      pagejit_shared::workspace_bytes(max_partials(split), 1, 1, split.rows, split.head_size));
+      pagejit_shared::workspace_bytes(max_partials(split), 1, 1, split.rows, split.head_size_v));
 }
 
 Status Kernel::workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const {

@@ -14,15 +14,23 @@
 namespace pagejit {
 namespace {
 
-constexpr uintptr_t kVectorBytes = 16;  // what one cp.async moves
+constexpr uintptr_t kVectorBytes = 16;  // what one access of q, out and the workspace moves
 constexpr int64_t kRowElements = 8;     // strides of q and out
 constexpr uintptr_t kWorkspaceAlign = 256;
 
-[[gnu::cold, gnu::noinline]] Status explain_pointers(const AttentionArgs& args) {
-  const std::pair<const char*, const void*> vectors[] = {
-      {"q", args.q}, {"k_cache", args.k_cache}, {"v_cache", args.v_cache}, {"out", args.out}};
-  for (auto [name, pointer] : vectors) {
-    if (bad(pointer, kVectorBytes)) return bad_pointer(name, pointer, kVectorBytes);
+[[gnu::cold, gnu::noinline]] Status explain_pointers(uintptr_t kv_alignment,
+                                                     const AttentionArgs& args) {
+  struct Vector {
+    const char* name;
+    const void* pointer;
+    uintptr_t alignment;
+  };
+  const Vector vectors[] = {{"q", args.q, kVectorBytes},
+                            {"k_cache", args.k_cache, kv_alignment},
+                            {"v_cache", args.v_cache, kv_alignment},
+                            {"out", args.out, kVectorBytes}};
+  for (auto [name, pointer, alignment] : vectors) {
+    if (bad(pointer, alignment)) return bad_pointer(name, pointer, alignment);
   }
   return bad_pointer("lse", args.lse, alignof(float));
 }
@@ -121,7 +129,7 @@ Status check_scales(const pagejit_shared::AttentionConfig& config, const Attenti
   }
   if (Status status = check_floats("k_scale", args.k_scale); !status) return status;
   if (Status status = check_floats("v_scale", args.v_scale); !status) return status;
-  if (args.kv_scale_stride >= 0) return {};
+  if (config.has_token_scales || args.kv_scale_stride >= 0) return {};
   return invalid(fmt::format("kv_scale_stride {}: must be 0 (one scale for all KV heads) or more",
                              args.kv_scale_stride));
 }
@@ -130,6 +138,9 @@ Status check_scales(const pagejit_shared::AttentionConfig& config, const Attenti
 Status check_options(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
   if (pagejit_shared::kv_bytes(config) == 1) {
     if (Status status = check_scales(config, args); !status) return status;
+  }
+  if (pagejit_shared::element_bytes(config.out_type) == 1) {
+    if (Status status = check_floats("out_scale", args.out_scale); !status) return status;
   }
   if (config.is_ragged) {
     if (Status status = check_queries(config, args); !status) return status;
@@ -162,10 +173,11 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
     return invalid(
         fmt::format("num_kv_heads {}: must be in [1, {}]", args.num_kv_heads, kMaxGridYZ));
   }
-  if (bad(args.q, kVectorBytes) || bad(args.k_cache, kVectorBytes) ||
-      bad(args.v_cache, kVectorBytes) || bad(args.out, kVectorBytes) ||
+  const auto kv_alignment = static_cast<uintptr_t>(config.kv_alignment);
+  if (bad(args.q, kVectorBytes) || bad(args.k_cache, kv_alignment) ||
+      bad(args.v_cache, kv_alignment) || bad(args.out, kVectorBytes) ||
       misaligned(args.lse, alignof(float))) {
-    return explain_pointers(args);
+    return explain_pointers(kv_alignment, args);
   }
   const int64_t row_strides =
       args.q_stride_token | args.q_stride_head | args.out_stride_token | args.out_stride_head;

@@ -21,9 +21,9 @@ void LoadedAttention::describe_device(const DeviceInfo& info, int ctas_per_sm) {
   split.ctas_per_sm = ctas_per_sm;
   if (info.bytes_per_ns > 0) split.sm_bytes_per_ns = info.bytes_per_ns / split.num_sms;
   split.rows = pagejit_shared::partial_rows(config.attention);
-  split.head_size = config.spec.head_size;
+  split.head_size_v = value_head_size(config.spec);
   split.tile_tokens = config.tile_tokens();
-  split.token_bytes = 2 * config.spec.head_size * element_bytes;
+  split.token_bytes = (config.spec.head_size + split.head_size_v) * element_bytes;
   // All stages but the one being computed on are in flight.
   const int stages = std::max(1, config.attention.num_stages - 1);
   split.cta_bytes_per_ns =
@@ -35,7 +35,7 @@ size_t LoadedAttention::workspace_bytes(int num_seqs, int num_kv_heads, int num_
     return config.spec.debug ? static_cast<size_t>(pagejit_shared::kPartialsOffset) : 0;
   }
   return static_cast<size_t>(pagejit_shared::workspace_bytes(num_seqs, num_kv_heads, num_splits,
-                                                             split.rows, split.head_size));
+                                                             split.rows, split.head_size_v));
 }
 
 }  // namespace pagejit

@@ -67,7 +67,11 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       Scores<C> scores;
       compute_scores<C>(scores, stage, query);
       change.apply(scores, first_token);
+#if PAGEJIT_TOKEN_SCALES
+      softmax.step(scores, scale_log2, stage, p);
+#else
       softmax.step(scores, scale_log2, p);
+#endif
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.

@@ -8,7 +8,32 @@
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
+#if PAGEJIT_TOKEN_SCALES
+  int64_t k_scale;
+  int64_t v_scale;
+#endif
 };
+
+#if !PAGEJIT_KV_VLLM
+// How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long as
+// the others.
+template <AttentionConfig C, int kElements>
+struct RowCopy {
+  // What a lane copies at once.
+  static constexpr int kBytes = pagejit_shared::kv_copy_bytes(C);
+  static constexpr int kChunkElements = kBytes / static_cast<int>(sizeof(KvElement));
+  static constexpr int kChunks = kElements / kChunkElements;
+
+  PAGEJIT_DEVICE static constexpr int least_parts() {
+    int parts = (kChunks + 31) / 32;
+    while (kChunks % parts != 0) ++parts;
+    return parts;
+  }
+  static constexpr int kParts = least_parts();
+  static constexpr int kPartChunks = kChunks / kParts;
+  static constexpr int kRowsPerPass = 32 / kPartChunks;
+};
+#endif
 
 template <AttentionConfig C>
 class KvStream {
@@ -26,6 +51,10 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
+#if PAGEJIT_TOKEN_SCALES
+    k_scale_ = params.k_scale + kv_head_idx * params.k_scale_stride_head;
+    v_scale_ = params.v_scale + kv_head_idx * params.v_scale_stride_head;
+#endif
 #if PAGEJIT_KV_CSR
     block_ids_ = params.kv_indices + dev::load_global_nc(params.kv_indptr + work.seq_idx);
 #elif PAGEJIT_KV_CONTIGUOUS
@@ -59,17 +88,18 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
+    // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (C.head_size != C.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
 #if !PAGEJIT_KV_VLLM
-          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size]) = Pad{};
+          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
 #else
           // V's pad is 8 rows of tokens.
 #pragma unroll
-          for (int row = C.head_size; row < C.head_size_padded; ++row) {
+          for (int row = C.head_size_v; row < C.head_size_v_padded; ++row) {
             ring_[stage].v[row][i] = 0;
           }
 #endif
@@ -82,10 +112,15 @@ class KvStream {
   PAGEJIT_DEVICE KvRowOffsets locate(int tile_idx) const {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
-    if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {0, 0};
+    if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {};
 #if PAGEJIT_KV_CONTIGUOUS
     const int64_t row = static_cast<int64_t>(first_row_) + token;
+#if PAGEJIT_TOKEN_SCALES
+    return {row * params_.k_stride_token, row * params_.v_stride_token,
+            row * params_.k_scale_stride_token, row * params_.v_scale_stride_token};
+#else
     return {row * params_.k_stride_token, row * params_.v_stride_token};
+#endif
 #else
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
@@ -94,13 +129,20 @@ class KvStream {
     if (block_id < 0 || (params_.num_blocks > 0 && block_id >= params_.num_blocks)) {
       report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, block_position,
                    block_id);
-      return {0, 0};
+      return {};
     }
 #endif
     const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
 #if PAGEJIT_KV_VLLM
     return {k_block + token_in_block * kX, v_block + token_in_block};
+#elif PAGEJIT_TOKEN_SCALES
+    return {k_block + token_in_block * params_.k_stride_token,
+            v_block + token_in_block * params_.v_stride_token,
+            block_id * static_cast<int64_t>(params_.k_scale_stride_block) +
+                token_in_block * params_.k_scale_stride_token,
+            block_id * static_cast<int64_t>(params_.v_scale_stride_block) +
+                token_in_block * params_.v_scale_stride_token};
 #else
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
@@ -120,9 +162,12 @@ class KvStream {
     dev::cp_async_commit();
     if (has_tile) copy_v(stage, rows.v, valid);
 #else
-    if (has_tile) copy_rows(stage.k, k_, rows.k, valid);
+    if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
+#if PAGEJIT_TOKEN_SCALES
+    if (has_tile) copy_scales(stage, rows, valid);
+#endif
     dev::cp_async_commit();
-    if (has_tile) copy_rows(stage.v, v_, rows.v, valid);
+    if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
 #endif
     dev::cp_async_commit();
   }
@@ -153,14 +198,14 @@ class KvStream {
     }
   }
 
-  // v [head_size][pitch] <- [head_size, block_size]. Tokens behind the last one are written as zeros:
+  // v [head_size_v][pitch] <- [head_size_v, block_size]. Tokens behind the last one are written as zeros:
   // in the cache they may be NaN.
   PAGEJIT_DEVICE void copy_v(KvStage<C>& stage, int64_t offset_of_lane, int num_valid) const {
     constexpr int kCopyBytes = pagejit_shared::v_copy_bytes(C);
     constexpr int kCopyTokens = kCopyBytes / static_cast<int>(sizeof(KvElement));
     constexpr int kElementCopies = C.group_tokens / kCopyTokens;
     constexpr int kThreads = C.row_warps * 32;
-    constexpr int kCopies = C.head_size * kElementCopies;
+    constexpr int kCopies = C.head_size_v * kElementCopies;
     const int token = dev::lane_idx() % kElementCopies * kCopyTokens;
     const KvElement* from = v_ + dev::shuffle(offset_of_lane, token);
     int valid_bytes = (num_valid - token) * static_cast<int>(sizeof(KvElement));
@@ -168,7 +213,7 @@ class KvStream {
 #pragma unroll
     for (int first = 0; first < kCopies; first += kThreads) {
       const int element = (first + row_warp_ * 32 + dev::lane_idx()) / kElementCopies;
-      if (kCopies % kThreads == 0 || element < C.head_size) {
+      if (kCopies % kThreads == 0 || element < C.head_size_v) {
         dev::cp_async_part<kCopyBytes>(&stage.v[element][token],
                                        from + element * static_cast<int64_t>(C.block_size),
                                        valid_bytes);
@@ -179,16 +224,17 @@ class KvStream {
 #else
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
-  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][Traits::kKvPitch],
-                                const KvElement* cache, int64_t offset_of_lane,
-                                int num_valid) const {
-    constexpr int kRowsAtOnce = Traits::kRowsPerPass * C.row_warps;
+  template <int kElements, int kPitch>
+  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
+                                int64_t offset_of_lane, int num_valid) const {
+    using Copy = RowCopy<C, kElements>;
+    constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
-    const int first_row = row_warp_ * Traits::kRowsPerPass + lane / Traits::kPartChunks;
-    const int column = lane % Traits::kPartChunks * Traits::kCopyElements;
+    const int first_row = row_warp_ * Copy::kRowsPerPass + lane / Copy::kPartChunks;
+    const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
     const bool has_column =
-        32 % Traits::kPartChunks == 0 || lane < Traits::kRowsPerPass * Traits::kPartChunks;
+        32 % Copy::kPartChunks == 0 || lane < Copy::kRowsPerPass * Copy::kPartChunks;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
@@ -196,8 +242,8 @@ class KvStream {
       const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
-        for (int part = 0; part < Traits::kRowParts; ++part) {
-          const int element = column + part * Traits::kPartChunks * Traits::kCopyElements;
+        for (int part = 0; part < Copy::kParts; ++part) {
+          const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
           copy_chunk(&rows[row][element], cache + offset + element, row < num_valid);
         }
       }
@@ -207,11 +253,25 @@ class KvStream {
   PAGEJIT_DEVICE static void copy_chunk(KvElement* shared, const KvElement* global, bool valid) {
     if constexpr (pagejit_shared::kv_copy_bytes(C) == 16) {
       dev::cp_async_16(shared, global, valid);
-    } else {
+    } else if constexpr (pagejit_shared::kv_copy_bytes(C) == 8) {
       dev::cp_async_8(shared, global, valid);
+    } else {
+      dev::cp_async_4(shared, global, valid);
     }
   }
 
+#if PAGEJIT_TOKEN_SCALES
+  // Those of K and of V together, since the softmax needs both. Of tokens that do not exist they are
+  // zero.
+  PAGEJIT_DEVICE void copy_scales(KvStage<C>& stage, const KvRowOffsets& rows,
+                                  int num_valid) const {
+    const int lane = dev::lane_idx();
+    if (row_warp_ != 0 || lane >= C.group_tokens) return;
+    dev::cp_async_4(&stage.k_scale[lane], k_scale_ + rows.k_scale, lane < num_valid);
+    dev::cp_async_4(&stage.v_scale[lane], v_scale_ + rows.v_scale, lane < num_valid);
+  }
+
+#endif
 #endif
 
   const AttentionParams& params_;
@@ -219,6 +279,10 @@ class KvStream {
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
+#if PAGEJIT_TOKEN_SCALES
+  const float* k_scale_;  // [num_blocks, block_size] of this KV head, by strides
+  const float* v_scale_;
+#endif
 #if PAGEJIT_KV_CONTIGUOUS
   int first_row_;  // of this sequence
 #else

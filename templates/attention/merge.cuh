@@ -16,6 +16,17 @@ struct alignas(8) HalfQuad {
 #if PAGEJIT_OUT_F32
 using OutElement = float;
 PAGEJIT_DEVICE Quad round_to_out(const Quad& x) { return x; }
+#elif PAGEJIT_OUT_FP8
+using OutElement = uint8_t;  // a code of e4m3
+PAGEJIT_DEVICE uint32_t round_to_out(const Quad& x) {
+#if PAGEJIT_FP8_CONVERT
+  const uint32_t high = dev::pack_e4m3x2(x.v[2], x.v[3]);
+  return dev::pack_e4m3x2(x.v[0], x.v[1]) | high << 16;
+#else
+  return round_to_e4m3(x.v[0]) | round_to_e4m3(x.v[1]) << 8 | round_to_e4m3(x.v[2]) << 16 |
+         round_to_e4m3(x.v[3]) << 24;
+#endif
+}
 #else
 using OutElement = uint16_t;  // the 16 bits of an f16 or a bf16
 PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
@@ -32,7 +43,7 @@ template <AttentionConfig C>
 struct AttentionOutput {
   static constexpr int kPartialRows = pagejit_shared::partial_rows(C);
 
-  OutElement* out;  // [query tokens of the sequence, group_size, head_size] by strides
+  OutElement* out;  // [query tokens of the sequence, group_size, head_size_v] by strides
   int64_t out_stride_token;
   int64_t out_stride_head;
   float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
@@ -43,11 +54,11 @@ struct AttentionOutput {
   int row_begin;       // the CTA's first row
   int num_rows;
   PartialStats* stats;  // [num_splits, kPartialRows]
-  float* acc;           // [num_splits, kPartialRows, head_size]
+  float* acc;           // [num_splits, kPartialRows, head_size_v]
   uint32_t* counters;   // [merge units]
   float scale_log2;     // of differences of maxima; positive
-#if PAGEJIT_KV_FP8
-  float v_scale;
+#if PAGEJIT_KV_HEAD_SCALES || PAGEJIT_OUT_FP8
+  float result_scale;   // from weighted codes of V to what is rounded
 #endif
 
   PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
@@ -58,8 +69,14 @@ struct AttentionOutput {
     num_rows = work.num_rows;
     num_heads = num_kv_heads * C.group_size;
     scale_log2 = score_scale_log2(params, work);
-#if PAGEJIT_KV_FP8
-    v_scale = work.v_scale;
+#if PAGEJIT_KV_HEAD_SCALES || PAGEJIT_OUT_FP8
+    result_scale = 1.0f;
+#endif
+#if PAGEJIT_KV_HEAD_SCALES
+    result_scale = work.v_scale;
+#endif
+#if PAGEJIT_OUT_FP8
+    result_scale /= dev::load_global_nc(params.out_scale);
 #endif
     out_stride_token = params.out_stride_token;
     out_stride_head = params.out_stride_head;
@@ -77,7 +94,7 @@ struct AttentionOutput {
     acc = reinterpret_cast<float*>(
               workspace + pagejit_shared::partial_acc_offset(params.num_seqs, num_kv_heads,
                                                              params.num_splits, kPartialRows)) +
-          partial * C.head_size;
+          partial * C.head_size_v;
     counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
                sequence_head * pagejit_shared::merge_units(kPartialRows);
   }
@@ -143,8 +160,8 @@ PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int 
 #endif
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#if PAGEJIT_KV_FP8
-  factor *= output.v_scale;
+#if PAGEJIT_KV_HEAD_SCALES || PAGEJIT_OUT_FP8
+  factor *= output.result_scale;
 #endif
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
@@ -178,7 +195,7 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
         merge.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
       }
 #pragma unroll
-      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+      for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
         float* acc = merge.acc[token_group][row];
         acc[result_element(depth, result_row, false)] = softmax.acc[depth][j][h];
         acc[result_element(depth, result_row, true)] = softmax.acc[depth][j][h + 2];
@@ -192,7 +209,7 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
 template <AttentionConfig C>
 PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
                                        const AttentionWork& work, int unit) {
-  constexpr int kRowQuads = C.head_size / 4;
+  constexpr int kRowQuads = C.head_size_v / 4;
   for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row_in_unit = i / kRowQuads;
@@ -211,7 +228,7 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
       store_result<C>(output, row, element, partial);
     } else {
       const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
-      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * C.head_size + element),
+      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * C.head_size_v + element),
                         partial.acc);
       if (element == 0) {
         dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
@@ -223,7 +240,7 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
 // The last CTA of a merge unit adds up the unit's splits, in their order.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int num_splits) {
-  constexpr int kRowQuads = C.head_size / 4;
+  constexpr int kRowQuads = C.head_size_v / 4;
   // Loads in flight per thread: 8 x 24 bytes hide most of an L2 round trip within 48 registers.
   constexpr int kBatch = 8;
   for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
@@ -232,7 +249,7 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
     const int element = i % kRowQuads * 4;
     // The next splits' rows are at constant distances.
     const PartialStats* stats_of_row = output.stats + row;
-    const float* acc_of_row = output.acc + row * C.head_size + element;
+    const float* acc_of_row = output.acc + row * C.head_size_v + element;
     Partial partial;
     for (int first = 0; first < num_splits; first += kBatch) {
       PartialStats stats[kBatch];
@@ -244,12 +261,12 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
         if (first + b < num_splits) {
           stats[b] = dev::load_global(stats_of_row + b * output.kPartialRows);
           acc[b] = dev::load_global(
-              reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size));
+              reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size_v));
         }
       }
       partial.add(stats, acc, output.scale_log2);
       stats_of_row += kBatch * output.kPartialRows;
-      acc_of_row += kBatch * output.kPartialRows * C.head_size;
+      acc_of_row += kBatch * output.kPartialRows * C.head_size_v;
     }
     store_result<C>(output, row, element, partial);
   }

@@ -23,13 +23,14 @@ PAGEJIT_DEVICE uint32_t pack(float low, float high) {
 #endif
 }
 
-#if PAGEJIT_KV_FP8 || PAGEJIT_Q_FP8
+#if PAGEJIT_KV_8BIT
 // Four f16, the first two in `low`.
 struct F16Quad {
   uint32_t low;
   uint32_t high;
 };
 
+#if PAGEJIT_UNPACK_E4M3
 // Four codes of e4m3, exactly; NaN stays NaN.
 PAGEJIT_DEVICE F16Quad unpack_e4m3(uint32_t codes) {
 #if PAGEJIT_FP8_CONVERT
@@ -53,9 +54,10 @@ PAGEJIT_DEVICE F16Quad unpack_e4m3(uint32_t codes) {
 }
 
 #endif
+#endif
 // The token of result row r of the first product, and of row r + 8.
 PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
-#if PAGEJIT_KV_FP8 && PAGEJIT_KV_VLLM
+#if PAGEJIT_KV_8BIT && PAGEJIT_KV_VLLM
   // V gives lane c four tokens, 4c to 4c + 3: K's tokens take the places of V's. Which two of the four
   // come first changes with c / 2, so that the eight tokens of a matrix of K differ modulo 8, and
   // their rows lie on different banks.
@@ -66,12 +68,18 @@ PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
 #endif
 }
 
-#if PAGEJIT_KV_FP8
+#if PAGEJIT_KV_8BIT
 // Four codes of K or V.
 PAGEJIT_DEVICE F16Quad unpack_kv(uint32_t codes) {
 #if PAGEJIT_KV_E5M2
   // The upper half of an f16.
   return {dev::permute_bytes(codes, 0, 0x1404), dev::permute_bytes(codes, 0, 0x3424)};
+#elif PAGEJIT_KV_INT8
+  // An f16 of 1024 or more counts in ones: 0x6400 is 1024, and 128 make the code positive.
+  constexpr uint32_t kMinus1152 = 0xe480e480u;
+  const uint32_t positive = codes ^ 0x80808080u;
+  return {dev::add_f16x2(dev::permute_bytes(positive, 0x64646464u, 0x4140), kMinus1152),
+          dev::add_f16x2(dev::permute_bytes(positive, 0x64646464u, 0x4342), kMinus1152)};
 #else
   return unpack_e4m3(codes);
 #endif

@@ -44,6 +44,20 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
     }
   }
 #endif
+#if PAGEJIT_TOKEN_SCALES
+#pragma unroll
+  for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float scale = stage.k_scale[i * 16 + score_token(dev::lane_idx() / 4, half)];
+#pragma unroll
+      for (int j = 0; j < C.row_tiles; ++j) {
+        scores[i][j][half * 2] *= scale;
+        scores[i][j][half * 2 + 1] *= scale;
+      }
+    }
+  }
+#endif
 }
 
 #if PAGEJIT_SOFT_CAP

@@ -5,8 +5,8 @@
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 
-#if PAGEJIT_KV_FP8
-using KvElement = uint8_t;  // a code of e4m3 or e5m2
+#if PAGEJIT_KV_8BIT
+using KvElement = uint8_t;  // a code of e4m3, e5m2 or int8
 #else
 using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #endif
@@ -20,38 +20,37 @@ struct AttentionTraits {
   // mma tiles of 16 tokens per group and stage, and of 16 elements along the head.
   static constexpr int kTokenTiles = C.group_tokens / 16;
   static constexpr int kDepthTiles = C.head_size_padded / 16;
+  static constexpr int kValueTiles = C.head_size_v_padded / 16;
   // Rows of one warp and of the CTA, whether they exist or not.
   static constexpr int kWarpRows = C.row_tiles * 8;
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
-  // Elements from one row to the next in shared memory, of K and V and of q.
-  static constexpr int kKvPitch =
+  // Elements from one row to the next in shared memory, of K, V and q.
+  static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
 #if PAGEJIT_KV_VLLM
-  // Of V, from the tokens of one element to those of the next.
-  static constexpr int kTokenPitch =
+  // From the tokens of one element to those of the next.
+  static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(C.group_tokens, sizeof(KvElement));
+#else
+  static constexpr int kValuePitch =
+      pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
 #endif
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
-  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_padded);
-  // Elements that a lane copies at once, and how many such chunks a row has in global memory. A warp
-  // copies whole rows at a time, or a part of one row that is as long as the others.
-  static constexpr int kCopyElements =
-      pagejit_shared::kv_copy_bytes(C) / static_cast<int>(sizeof(KvElement));
-  static constexpr int kRowChunks = C.head_size / kCopyElements;
-  static constexpr int kRowParts = (kRowChunks + 31) / 32;
-  static constexpr int kPartChunks = kRowChunks / kRowParts;
-  static_assert(kPartChunks * kRowParts == kRowChunks);
-  static constexpr int kRowsPerPass = 32 / kPartChunks;
+  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
 };
 
 template <AttentionConfig C>
 struct alignas(16) KvStage {
-  KvElement k[C.group_tokens][AttentionTraits<C>::kKvPitch];
+  KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
 #if PAGEJIT_KV_VLLM
-  KvElement v[C.head_size_padded][AttentionTraits<C>::kTokenPitch];
+  KvElement v[C.head_size_v_padded][AttentionTraits<C>::kValuePitch];
 #else
-  KvElement v[C.group_tokens][AttentionTraits<C>::kKvPitch];
+  KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
+#endif
+#if PAGEJIT_TOKEN_SCALES
+  float k_scale[C.group_tokens];
+  float v_scale[C.group_tokens];
 #endif
 };
 

@@ -7,9 +7,15 @@ template <AttentionConfig C>
 struct OnlineSoftmax {
   using Traits = AttentionTraits<C>;
 
-  float acc[Traits::kDepthTiles][C.row_tiles][4];  // [head elements][rows]
+  float acc[Traits::kValueTiles][C.row_tiles][4];  // [head elements][rows]
+#if PAGEJIT_TOKEN_SCALES
+  // Rows 2c, 2c+1: what the greatest product of a probability and V's scale has in place of a score,
+  // the same in all lanes of a column; and the sum of the probabilities relative to that, of this
+  // lane's tokens only until finish().
+#else
   // Rows 2c, 2c+1: the greatest score, the same in all lanes of a column; and the sum, of this
   // lane's tokens only until finish().
+#endif
   float row_max[C.row_tiles][2];
   float row_sum[C.row_tiles][2];
 
@@ -22,7 +28,7 @@ struct OnlineSoftmax {
         row_sum[j][h] = 0.0f;
       }
 #pragma unroll
-      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+      for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) acc[depth][j][e] = 0.0f;
       }
@@ -32,8 +38,28 @@ struct OnlineSoftmax {
   // Turns scores into probabilities relative to the running maximum, as b operands of the second
   // product. scale_log2, positive, is applied to differences of scores. What a row does not see has
   // the score -inf, and in shared memory zeros or another token's row.
+#if PAGEJIT_TOKEN_SCALES
+  // The operands are the probabilities times V's scales, relative to the greatest of these products,
+  // so that f16 holds what matters whatever the scales are.
+#endif
   PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2,
+#if PAGEJIT_TOKEN_SCALES
+                           const KvStage<C>& stage,
+#endif
                            uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2]) {
+#if PAGEJIT_TOKEN_SCALES
+    float v_scale[Traits::kTokenTiles][2];
+    float v_score[Traits::kTokenTiles][2];  // the scale as a score
+#pragma unroll
+    for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float scale = stage.v_scale[i * 16 + score_token(dev::lane_idx() / 4, half)];
+        v_scale[i][half] = scale;
+        v_score[i][half] = score_of_scale(scale, scale_log2);
+      }
+    }
+#endif
     float new_max[C.row_tiles][2];
     bool grew = false;
 #pragma unroll
@@ -45,7 +71,11 @@ struct OnlineSoftmax {
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
+#if PAGEJIT_TOKEN_SCALES
+            m = dev::max2(m, scores[i][j][half * 2 + h] + v_score[i][half]);
+#else
             m = dev::max2(m, scores[i][j][half * 2 + h]);
+#endif
           }
         }
         // Lanes 4r + c of one c hold the same rows.
@@ -72,6 +102,9 @@ struct OnlineSoftmax {
           const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
           scores[i][j][e] = dev::exp2_approx(exponent);
           row_sum[j][e % 2] += scores[i][j][e];
+#if PAGEJIT_TOKEN_SCALES
+          scores[i][j][e] *= v_scale[i][e / 2];
+#endif
         }
         // A result tile has tokens in rows, a b operand has them in columns.
         p[i][j][0] = dev::movmatrix_trans(pack(scores[i][j][0], scores[i][j][1]));
@@ -83,7 +116,7 @@ struct OnlineSoftmax {
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
 #pragma unroll
-    for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+    for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
         uint32_t a[4];
@@ -108,6 +141,18 @@ struct OnlineSoftmax {
   }
 
  private:
+#if PAGEJIT_TOKEN_SCALES
+  // What has to be added to a score for its probability to be multiplied with the scale. Bounded, so
+  // that a scale of 0, or a softmax scale of almost 0, gives a finite number: what is only a reference
+  // may be off.
+  PAGEJIT_DEVICE static float score_of_scale(float scale, float scale_log2) {
+    constexpr float kLeastScale = 0x1p-100f;
+    constexpr float kBound = 0x1p125f;
+    const float score = dev::log2_approx(dev::max2(scale, kLeastScale)) * dev::rcp_approx(scale_log2);
+    return score < -kBound ? -kBound : score > kBound ? kBound : score;
+  }
+
+#endif
   PAGEJIT_DEVICE void rescale(const float (&new_max)[C.row_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
@@ -122,7 +167,7 @@ struct OnlineSoftmax {
         row_sum[j][h] *= factor[h];
       }
 #pragma unroll
-      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+      for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) acc[depth][j][e] *= factor[e % 2];
       }

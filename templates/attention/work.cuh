@@ -31,8 +31,10 @@ struct AttentionWork {
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
-#if PAGEJIT_KV_FP8
-  float qk_scale;  // of a product of a code of q and one of K
+#if PAGEJIT_QK_SCALE
+  float qk_scale;  // of a product of an element of q and one of K
+#endif
+#if PAGEJIT_KV_HEAD_SCALES
   float v_scale;
 #endif
 
@@ -45,7 +47,7 @@ PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
                                     [[maybe_unused]] const AttentionWork& work) {
   constexpr float kLeast = 0x1p-126f;
   float scale = params.scale < 0.0f ? -params.scale : params.scale;
-#if PAGEJIT_KV_FP8
+#if PAGEJIT_QK_SCALE
   scale *= work.qk_scale;
 #endif
   return scale < kLeast ? kLeast : scale;
@@ -278,7 +280,10 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#if PAGEJIT_KV_FP8
+#if PAGEJIT_QK_SCALE
+  work.qk_scale = 1.0f;
+#endif
+#if PAGEJIT_KV_HEAD_SCALES
   const int64_t scale_offset = work.kv_head_idx * static_cast<int64_t>(params.kv_scale_stride);
   work.qk_scale = dev::load_global_nc(params.k_scale + scale_offset);
   work.v_scale = dev::load_global_nc(params.v_scale + scale_offset);

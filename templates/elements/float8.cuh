@@ -3,39 +3,17 @@
 // both formats.
 #pragma once
 
-// One value, in plain arithmetic, for GPUs without the instruction. kMaxCode: the greatest finite
-// one.
-template <int kMantissaBits, int kBias, uint32_t kMaxCode>
-PAGEJIT_DEVICE uint32_t round_to_float8(float value) {
-  const uint32_t bits = __builtin_bit_cast(uint32_t, value);
-  const uint32_t sign = bits >> 24 & 0x80u;
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return 0x7fu;
-  constexpr uint32_t kLeastNormal = static_cast<uint32_t>(127 + 1 - kBias) << 23;
-  if (magnitude < kLeastNormal) {
-    // Multiples of 2^(1 - bias - mantissa bits): added to 2^23 of these, the sum is rounded to them.
-    constexpr uint32_t kUnits = static_cast<uint32_t>(127 + 24 - kBias - kMantissaBits) << 23;
-    const float sum =
-        __builtin_bit_cast(float, magnitude) + __builtin_bit_cast(float, kUnits);
-    return sign | (__builtin_bit_cast(uint32_t, sum) - kUnits);
-  }
-  constexpr int kDropped = 23 - kMantissaBits;
-  const uint32_t rounded =
-      magnitude + ((1u << (kDropped - 1)) - 1) + (magnitude >> kDropped & 1u);
-  const uint32_t code =
-      (rounded >> kDropped) - (static_cast<uint32_t>(127 - kBias) << kMantissaBits);
-  return sign | (code < kMaxCode ? code : kMaxCode);
-}
+#include "elements/round_float8.cuh"
 
 // Two codes, the first in the low byte.
 template <Element E, bool kHasConvert>
 PAGEJIT_DEVICE uint32_t pack_float8x2(float low, float high) {
   if constexpr (E == Element::kFloat8E4m3) {
     if constexpr (kHasConvert) return dev::pack_e4m3x2(low, high);
-    return round_to_float8<3, 7, 0x7eu>(low) | round_to_float8<3, 7, 0x7eu>(high) << 8;
+    return round_to_e4m3(low) | round_to_e4m3(high) << 8;
   } else {
     if constexpr (kHasConvert) return dev::pack_e5m2x2(low, high);
-    return round_to_float8<2, 15, 0x7bu>(low) | round_to_float8<2, 15, 0x7bu>(high) << 8;
+    return round_to_e5m2(low) | round_to_e5m2(high) << 8;
   }
 }
 

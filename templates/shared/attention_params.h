@@ -37,21 +37,25 @@ enum class KvTable : int {
 struct AttentionConfig {
   Element q_type;
   Element kv_type;
-  Element out_type;  // f16, bf16 or f32
+  Element out_type;  // f16, bf16, f32 or e4m3
   bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
   KvLayout kv_layout;
+  bool has_token_scales;  // K and V have a scale for each token and KV head
+  int kv_alignment;       // bytes that pointers and strides of K and V are multiples of
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
-  int head_size;         // elements, multiple of 8
+  int head_size;         // elements of q and K, multiple of 8
   int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
                          // in shared memory
+  int head_size_v;       // the same of V and out
+  int head_size_v_padded;
   int block_size;        // tokens per KV block
   int group_size;        // query heads per KV head
   int token_groups;      // groups of warps that split the tokens of a tile
@@ -87,9 +91,15 @@ PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
   return !computes_in_bf16(c) &&
          (c.q_type == Element::kBFloat16 || c.q_type == Element::kFloat32);
 }
-// Bytes that one cp.async moves: 16, or 8 where rows of 8-bit elements are no multiple of 16.
+// Scales of whole tensors or heads: factors of all scores and of the result.
+PAGEJIT_HOST_DEVICE constexpr bool has_kv_head_scales(const AttentionConfig& c) {
+  return kv_bytes(c) == 1 && !c.has_token_scales;
+}
+// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 where rows of 8-bit
+// elements are no multiple of 16. Where K and V have different head sizes both are multiples of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
-  return c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+  const int divides_rows = c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+  return c.kv_alignment < divides_rows ? c.kv_alignment : divides_rows;
 }
 // The same for V where its tokens follow each other: tokens of one block.
 PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
@@ -104,8 +114,8 @@ PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int num_elements, int bytes_e
 }
 // Floats from one row to the next where accumulators are merged: 4 more than a multiple of 16, so
 // that the 8 x 4 (dimension, row) pairs that a warp stores at once fall on 32 different banks.
-PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_padded) {
-  return head_size_padded + 4;
+PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_v_padded) {
+  return head_size_v_padded + 4;
 }
 
 // Rows of a CTA, whether they exist or not.
@@ -126,15 +136,16 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
   const int k = c.group_tokens * shared_row_pitch(c.head_size_padded, kv_bytes(c));
   const int v = c.kv_layout == KvLayout::kRows
-                    ? k
-                    : c.head_size_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
-  return (k + v) * kv_bytes(c);
+                    ? c.group_tokens * shared_row_pitch(c.head_size_v_padded, kv_bytes(c))
+                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
+  return (k + v) * kv_bytes(c) + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
 }
 PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
-  const int accumulators = c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_padded) * 4;
+  const int accumulators =
+      c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
   const int statistics = c.token_groups * merge_rows(c) * 8;
   return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
 }
@@ -169,8 +180,9 @@ struct AttentionParams {
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   const float* q_scale;               // [1] where q has 8 bits
-  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits
+  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits, or by row
   const float* v_scale;
+  const float* out_scale;             // [1] where out has 8 bits
   void* workspace;
   long long q_stride_token, q_stride_head;
   long long k_stride_block, k_stride_token, k_stride_head;
@@ -178,6 +190,9 @@ struct AttentionParams {
   long long out_stride_token, out_stride_head;
   long long block_table_stride;
   long long kv_scale_stride;  // from one KV head's scale to the next; 0: one for all
+  // Where has_token_scales.
+  long long k_scale_stride_block, k_scale_stride_token, k_scale_stride_head;
+  long long v_scale_stride_block, v_scale_stride_token, v_scale_stride_head;
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
   int num_seqs;
@@ -256,7 +271,7 @@ constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
 // Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
-// accumulators: f32 [sequence, KV head, split, row, head_size], not normalised.
+// accumulators: f32 [sequence, KV head, split, row, head_size_v], not normalised.
 struct PartialStats {
   float row_max;
   float row_sum;
@@ -277,9 +292,9 @@ PAGEJIT_HOST_DEVICE constexpr long long partial_acc_offset(long long num_seqs,
 }
 PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads,
                                                         long long num_splits, long long num_rows,
-                                                        long long head_size) {
+                                                        long long head_size_v) {
   return partial_acc_offset(num_seqs, num_kv_heads, num_splits, num_rows) +
-         num_seqs * num_kv_heads * num_splits * num_rows * head_size * 4;
+         num_seqs * num_kv_heads * num_splits * num_rows * head_size_v * 4;
 }
 
 }  // namespace pagejit_shared

@@ -65,13 +65,34 @@ INSTANTIATE_TEST_SUITE_P(
                 with([](auto& s) { s.q_dtype = s.kv_dtype = DataType::kFloat8E5m2; }),
                 StatusCode::kUnsupported, "q_dtype fp8_e5m2", "f16, bf16, f32 or fp8_e4m3"},
         BadSpec{"KvIsF32", with([](auto& s) { s.q_dtype = s.kv_dtype = DataType::kFloat32; }),
-                StatusCode::kUnsupported, "kv_dtype f32", "f16, bf16, fp8_e4m3 or fp8_e5m2"},
-        BadSpec{"OutOf8Bits", with([](auto& s) { s.out_dtype = DataType::kFloat8E4m3; }),
-                StatusCode::kUnsupported, "out_dtype fp8_e4m3", "f16, bf16 or f32"},
+                StatusCode::kUnsupported, "kv_dtype f32", "f16, bf16, fp8_e4m3, fp8_e5m2 or int8"},
+        BadSpec{"OutIsE5m2", with([](auto& s) { s.out_dtype = DataType::kFloat8E5m2; }),
+                StatusCode::kUnsupported, "out_dtype fp8_e5m2", "f16, bf16, f32 or fp8_e4m3"},
+        BadSpec{"OutIsInt8", with([](auto& s) { s.out_dtype = DataType::kInt8; }),
+                StatusCode::kUnsupported, "out_dtype int8", "f16, bf16, f32 or fp8_e4m3"},
         BadSpec{"UnknownType", with([](auto& s) { s.q_dtype = static_cast<DataType>(9); }),
                 kInvalid, "data type 9", "fp8_e5m2 (4) and int8 (5)"},
-        BadSpec{"KvIsInt8", with([](auto& s) { s.kv_dtype = DataType::kInt8; }),
-                StatusCode::kUnsupported, "kv_dtype int8", "f16, bf16, fp8_e4m3 or fp8_e5m2"},
+        BadSpec{"Int8WithoutTokenScales", with([](auto& s) { s.kv_dtype = DataType::kInt8; }),
+                kInvalid, "token_scales 0", "must be 1 where kv_dtype is int8"},
+        BadSpec{"TokenScalesOf16Bits", with([](auto& s) { s.token_scales = true; }), kInvalid,
+                "token_scales 1", "must be 0 where kv_dtype is bf16"},
+        BadSpec{"TokenScalesInVllmsLayout", with([](auto& s) {
+                  s.kv_dtype = DataType::kFloat8E4m3;
+                  s.token_scales = true;
+                  s.kv_layout = KvLayout::kVllm;
+                }),
+                kInvalid, "token_scales 1", "must be 0 where kv_layout is vLLM's"},
+        BadSpec{"KvAlignment", with([](auto& s) { s.kv_alignment = 2; }), kInvalid,
+                "kv_alignment 2", "must be 16, 8 or 4 bytes"},
+        BadSpec{"KvAlignmentInVllmsLayout", with([](auto& s) {
+                  s.kv_alignment = 8;
+                  s.kv_layout = KvLayout::kVllm;
+                }),
+                kInvalid, "kv_alignment 8", "must be 16 where kv_layout is vLLM's"},
+        BadSpec{"ValueHeadSize", with([](auto& s) { s.head_size_v = 64; }), kInvalid,
+                "head_size_v 64 with head_size 128", "128 with 192, or 512 with 576"},
+        BadSpec{"HeadSize576Alone", with([](auto& s) { s.head_size = 576; }), kInvalid,
+                "head_size 576", "576 with head_size_v 512"},
         BadSpec{"UnknownQueries", with([](auto& s) { s.queries = static_cast<QueryLengths>(3); }),
                 kInvalid, "queries 3", "one (0), few (1) and many (2)"},
         BadSpec{"UnknownCausality", with([](auto& s) {
@@ -95,7 +116,32 @@ TEST(SpecTest, EveryLegalHeadSizeIsAccepted) {
   }
 }
 
+TEST(SpecTest, ValueHeadSizeOfTheSameSizeIsTheSameSpec) {
+  const KernelSpec plain;
+  const KernelSpec named = with([](auto& s) { s.head_size_v = 128; });
+  EXPECT_TRUE(validate(named));
+  EXPECT_EQ(canonical_text(named), canonical_text(plain));
+}
+
+TEST(SpecTest, TypesWithFourBitsAreRefusedByName) {
+  for (const char* name : {"nvfp4", "int4"}) {
+    const Result<DataType> type = parse_data_type(name);
+    EXPECT_EQ(type.status().code(), StatusCode::kUnsupported);
+    EXPECT_THAT(type.status().message(), HasSubstr(std::string(name) + " is not served yet"));
+  }
+}
+
 TEST(SpecTest, CanonicalTextIsPinned) {
+  EXPECT_EQ(canonical_text(with([](auto& s) {
+              s.kv_dtype = DataType::kInt8;
+              s.out_dtype = DataType::kFloat8E4m3;
+              s.head_size = 192;
+              s.head_size_v = 128;
+              s.token_scales = true;
+              s.kv_alignment = 4;
+            })),
+            "decode q=bf16 kv=int8 out=fp8_e4m3 head_size=192 head_size_v=128 block_size=16 "
+            "group_size=1 kv_alignment=4 token_scales=1");
   EXPECT_EQ(canonical_text(KernelSpec{}),
             "decode q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=1");
   EXPECT_EQ(canonical_text(with([](auto& s) {

@@ -239,8 +239,13 @@ TEST(AttentionBatchTest, ShortenedSequencesKeepTheirFirstTokens) {
     const int64_t length = shorter->seq_lens[seq];
     std::vector<double> want(16);
     double want_lse = 0;
-    dense_attention({q.data(), shorter->dense_k[seq].data() + length * 16,
-                     shorter->dense_v[seq].data() + length * 16, length, 16, batch.scale},
+    dense_attention({.q = q.data(),
+                     .k = shorter->dense_k[seq].data() + length * 16,
+                     .v = shorter->dense_v[seq].data() + length * 16,
+                     .num_tokens = length,
+                     .head_size = 16,
+                     .head_size_v = 16,
+                     .rules = {.scale = batch.scale}},
                     want.data(), &want_lse);
     const size_t row = static_cast<size_t>(seq) * batch.num_heads + head;
     for (int i = 0; i < 16; ++i) EXPECT_NEAR(out[row * 16 + i], want[i], 1e-12);

@@ -23,7 +23,14 @@ TEST(DenseAttentionTest, OneTokenGivesItsValueAndItsScore) {
   const std::vector<float> v = {7, -9};
   double out[2];
   double lse = 0;
-  dense_attention({q.data(), k.data(), v.data(), 1, 2, 0.25f}, out, &lse);
+  dense_attention({.q = q.data(),
+                   .k = k.data(),
+                   .v = v.data(),
+                   .num_tokens = 1,
+                   .head_size = 2,
+                   .head_size_v = 2,
+                   .rules = {.scale = 0.25f}},
+                  out, &lse);
   EXPECT_EQ(out[0], 7);
   EXPECT_EQ(out[1], -9);
   EXPECT_DOUBLE_EQ(lse, (2 * 0.5 - 3) * 0.25);
@@ -37,7 +44,14 @@ TEST(DenseAttentionTest, TwoTokensByHand) {
   double out[2];
   double lse = 0;
   HeadMagnitudes magnitudes;
-  dense_attention({q.data(), k.data(), v.data(), 2, 2, 1.0f}, out, &lse, &magnitudes);
+  dense_attention({.q = q.data(),
+                   .k = k.data(),
+                   .v = v.data(),
+                   .num_tokens = 2,
+                   .head_size = 2,
+                   .head_size_v = 2,
+                   .rules = {.scale = 1.0f}},
+                  out, &lse, &magnitudes);
   EXPECT_NEAR(out[0], 0.75 * 4 + 0.25 * 8, 1e-7);
   EXPECT_NEAR(out[1], 0.25 * -4, 1e-7);
   EXPECT_NEAR(lse, std::log(4.0), 1e-7);
@@ -49,7 +63,14 @@ TEST(DenseAttentionTest, NoTokensGiveZeroAndMinusInfinity) {
   const std::vector<float> q = {1, 2};
   double out[2] = {5, 5};
   double lse = 5;
-  dense_attention({q.data(), nullptr, nullptr, 0, 2, 1.0f}, out, &lse);
+  dense_attention({.q = q.data(),
+                   .k = nullptr,
+                   .v = nullptr,
+                   .num_tokens = 0,
+                   .head_size = 2,
+                   .head_size_v = 2,
+                   .rules = {.scale = 1.0f}},
+                  out, &lse);
   EXPECT_EQ(out[0], 0);
   EXPECT_EQ(out[1], 0);
   EXPECT_EQ(lse, -kInfinity);
@@ -62,7 +83,14 @@ TEST(DenseAttentionTest, ScoresOfAMillionDoNotOverflow) {
     const std::vector<float> v = {1, 3};
     double out = 0;
     double lse = 0;
-    dense_attention({q.data(), k.data(), v.data(), 2, 1, 1.0f}, &out, &lse);
+    dense_attention({.q = q.data(),
+                     .k = k.data(),
+                     .v = v.data(),
+                     .num_tokens = 2,
+                     .head_size = 1,
+                     .head_size_v = 1,
+                     .rules = {.scale = 1.0f}},
+                    &out, &lse);
     EXPECT_DOUBLE_EQ(out, 2);
     EXPECT_DOUBLE_EQ(lse, sign * 1e6 + std::log(2.0));
   }
@@ -74,7 +102,13 @@ TEST(DenseAttentionTest, ScalesMultiplyTheirElements) {
   const std::vector<float> k = {0.5, 1, -1, 0.25};
   const std::vector<float> v = {3, 5, -2, 1};
   const ElementScales scales{.q = 0.75f, .k = 1.5f, .v = 3};
-  HeadProblem problem{q.data(), k.data(), v.data(), 2, 2, 0.5f};
+  HeadProblem problem{.q = q.data(),
+                      .k = k.data(),
+                      .v = v.data(),
+                      .num_tokens = 2,
+                      .head_size = 2,
+                      .head_size_v = 2,
+                      .rules = {.scale = 0.5f}};
   problem.scales = scales;
   double out[2];
   double lse = 0;
@@ -97,7 +131,13 @@ TEST(NaiveAttentionTest, RoundsTheQueryToTheComputeTypeAndTheResultToItsOwn) {
   const std::vector<float> q = {1 + 0x1p-8f - 0x1p-20f};
   const std::vector<float> k = {1, 0};
   const std::vector<float> v = {1, 0};
-  const HeadProblem problem{q.data(), k.data(), v.data(), 2, 1, 1.0f};
+  const HeadProblem problem{.q = q.data(),
+                            .k = k.data(),
+                            .v = v.data(),
+                            .num_tokens = 2,
+                            .head_size = 1,
+                            .head_size_v = 1,
+                            .rules = {.scale = 1.0f}};
   const auto weight = [](DataType type, float score) {
     return round_to_type(type, 1 / (1 + std::exp(-score)));
   };
@@ -118,11 +158,25 @@ TEST(NaiveAttentionTest, RoundsWeightsAndResultToTheType) {
   const std::vector<float> v = {1, 1, 1.0078125};
   float out = 0;
   naive_attention(DataType::kBFloat16, DataType::kBFloat16,
-                  {q.data(), k.data(), v.data(), 3, 1, 1.0f}, &out);
+                  {.q = q.data(),
+                   .k = k.data(),
+                   .v = v.data(),
+                   .num_tokens = 3,
+                   .head_size = 1,
+                   .head_size_v = 1,
+                   .rules = {.scale = 1.0f}},
+                  &out);
   // 3.0078125 * 0.333984375 = 1.00456..., nearest bf16 1.0078125 (steps of 2^-7 above 1).
   EXPECT_EQ(out, 1.0078125f);
   naive_attention(DataType::kFloat16, DataType::kFloat16,
-                  {q.data(), k.data(), v.data(), 3, 1, 1.0f}, &out);
+                  {.q = q.data(),
+                   .k = k.data(),
+                   .v = v.data(),
+                   .num_tokens = 3,
+                   .head_size = 1,
+                   .head_size_v = 1,
+                   .rules = {.scale = 1.0f}},
+                  &out);
   // f16: 1/3 -> 0.333251953125; 3.0078125 * that = 1.002359..., nearest step of 2^-10: 1.001953125.
   EXPECT_EQ(out, 1.001953125f);
 }
@@ -137,8 +191,13 @@ TEST(NaiveAttentionTest, ErrorIsOfTheSizeOfTheTypesRounding) {
     ASSERT_TRUE(batch.is_ok());
     std::vector<float> q(64);
     for (int i = 0; i < 64; ++i) q[i] = batch->q.at(batch->q_index(0, 0) + i);
-    const HeadProblem problem{
-        q.data(), batch->dense_k[0].data(), batch->dense_v[0].data(), 300, 64, batch->scale};
+    const HeadProblem problem{.q = q.data(),
+                              .k = batch->dense_k[0].data(),
+                              .v = batch->dense_v[0].data(),
+                              .num_tokens = 300,
+                              .head_size = 64,
+                              .head_size_v = 64,
+                              .rules = {.scale = batch->scale}};
     std::vector<double> want(64);
     std::vector<float> got(64);
     double lse = 0;

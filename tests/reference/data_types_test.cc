@@ -34,8 +34,8 @@ BatchOptions make_options(const ElementTypes& types, int head_size) {
 }
 
 TEST(ElementTypesTest, AllThatTheSpecServesAreTested) {
-  // f16 and bf16: q the same or f32. The two of 8 bits: q of four types. out of three.
-  EXPECT_EQ(legal_types().size(), static_cast<size_t>((2 * 2 + 2 * 4) * 3));
+  // f16 and bf16: q the same or f32. The two of 8 bits: q of four types. out of four.
+  EXPECT_EQ(legal_types().size(), static_cast<size_t>((2 * 2 + 2 * 4) * 4));
   EXPECT_EQ(legal_inputs().size(), 12u);
 }
 
@@ -215,6 +215,95 @@ TEST(ElementTypesTest, ElementsOf8BitsTakeAllOfTheirRange) {
       EXPECT_GT(codes.size(), 230u);
       EXPECT_TRUE(codes.contains(0x01) && codes.contains(0x81)) << "the least subnormal numbers";
       EXPECT_GT(greatest, greatest_value(types.kv) / 2);
+    }
+  }
+}
+
+// A spec with a scale for each token, and one with values of another size.
+BatchOptions make_token_options(int alignment, CacheLayout layout) {
+  BatchOptions options;
+  options.spec = {.kv_dtype = DataType::kInt8,
+                  .head_size = 24,
+                  .block_size = 5,
+                  .group_size = 3,
+                  .token_scales = true,
+                  .kv_alignment = alignment};
+  options.num_kv_heads = 3;
+  options.seq_lens = {6, 0, 11, 5};
+  options.layout = layout;
+  return options;
+}
+
+TEST(TokenScalesTest, PagedEqualsDense) {
+  for (const int alignment : {16, 8, 4}) {
+    for (const LogitRegime logits : {LogitRegime::kNormal, LogitRegime::kMixed}) {
+      for (const CacheLayout layout : kLayouts) {
+        BatchOptions options = make_token_options(alignment, layout);
+        options.logits = logits;
+        options.share_prefix = true;
+        expect_paged_equals_dense(make(options));
+      }
+    }
+  }
+}
+
+TEST(TokenScalesTest, UnusedScalesAreNanAndStartsAndRowsAreAligned) {
+  for (const int alignment : {16, 8, 4}) {
+    for (const CacheLayout layout : kLayouts) {
+      const AttentionBatch batch = make(make_token_options(alignment, layout));
+      const AttentionArgs args = batch.host_args();
+      EXPECT_EQ(batch.has_inline_scales(), alignment == 4);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(args.k_cache) % alignment, 0u);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(args.v_cache) % alignment, 0u);
+      const int row_alignment = std::min(alignment, 8);  // rows of 24 bytes
+      for (const KvStrides& strides : {args.k_strides, args.v_strides}) {
+        for (const int64_t stride : {strides.block, strides.token, strides.head}) {
+          EXPECT_EQ(stride % row_alignment, 0) << cache_layout_name(layout);
+        }
+      }
+      const auto count_numbers = [&](const float* scales, const KvStrides& strides) {
+        int count = 0;
+        for (int64_t block = 0; block < batch.num_blocks; ++block) {
+          for (int64_t token = 0; token < 5; ++token) {
+            for (int64_t head = 0; head < 3; ++head) {
+              const float scale =
+                  scales[block * strides.block + token * strides.token + head * strides.head];
+              if (!std::isnan(scale)) ++count;
+            }
+          }
+        }
+        return count;
+      };
+      EXPECT_EQ(count_numbers(args.k_scale, args.k_scale_strides), (6 + 11 + 5) * 3);
+      EXPECT_EQ(count_numbers(args.v_scale, args.v_scale_strides), (6 + 11 + 5) * 3);
+    }
+  }
+}
+
+TEST(TokenScalesTest, ScalesDifferFromTokenToTokenAndCodesTakeTheWholeRange) {
+  BatchOptions options = make_token_options(16, CacheLayout::kNhd);
+  options.spec.head_size = 128;
+  options.seq_lens = {200};
+  const AttentionBatch batch = make(options);
+  const auto [least, greatest] =
+      std::minmax_element(batch.dense_v_scale[0].begin(), batch.dense_v_scale[0].end());
+  EXPECT_GT(*greatest / *least, 64);
+  for (const std::vector<float>* rows : {&batch.dense_k[0], &batch.dense_v[0]}) {
+    const std::set<float> codes(rows->begin(), rows->end());
+    EXPECT_GT(codes.size(), 150u);
+  }
+}
+
+TEST(ValueHeadSizeTest, PagedEqualsDense) {
+  for (const KvLayout kv_layout : {KvLayout::kRows, KvLayout::kVllm}) {
+    for (const CacheLayout layout : kLayouts) {
+      BatchOptions options;
+      options.spec = {.head_size = 192, .head_size_v = 128, .block_size = 8, .group_size = 2};
+      options.spec.kv_layout = kv_layout;
+      options.num_kv_heads = 2;
+      options.seq_lens = {9, 0, 3};
+      options.layout = layout;
+      expect_paged_equals_dense(make(options));
     }
   }
 }

@@ -134,8 +134,7 @@ std::vector<float> wanted_row(const Batch& batch, const Source& source, int toke
     const double sin =
         get_element(spec.cos_sin_dtype, batch.cos_sin, angles + spec.rotary_dim / 2 + turn.angle);
     const double turned = turn.is_first ? x * cos - y * sin : x * cos + y * sin;
-    row.push_back(
-        decode_element(spec.dtype, encode_element(spec.dtype, static_cast<float>(turned))));
+    row.push_back(decode_float(spec.dtype, encode_float(spec.dtype, static_cast<float>(turned))));
   }
   return row;
 }
@@ -198,10 +197,10 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
     const int64_t at = cache_index(batch, is_value, slot, head, i);
     const int bytes = data_type_bytes(spec.kv_dtype);
     std::fill_n(image.touched.begin() + at * bytes, bytes, uint8_t{1});
-    const uint32_t want_code = encode_element(spec.kv_dtype, row[static_cast<size_t>(i)] / scale);
+    const uint32_t want_code = encode_float(spec.kv_dtype, row[static_cast<size_t>(i)] / scale);
     if (get_code(spec.kv_dtype, image.bytes, at) == want_code) continue;
     const float got = get_element(spec.kv_dtype, image.bytes, at);
-    const float want = decode_element(spec.kv_dtype, want_code);
+    const float want = decode_float(spec.kv_dtype, want_code);
     if (!rotates) return describe(what, token, head, i, got, want);
     // Rounding to 8 bits may turn a last bit into a step: 1/8, 1/4 of the value, or 1.
     double allowed = slack * std::abs(want);

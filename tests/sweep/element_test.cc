@@ -14,6 +14,7 @@ constexpr DataType kBF16 = DataType::kBFloat16;
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kE4m3 = DataType::kFloat8E4m3;
 constexpr DataType kE5m2 = DataType::kFloat8E5m2;
+constexpr DataType kInt8 = DataType::kInt8;
 
 struct ElementCase {
   std::string name;
@@ -57,7 +58,7 @@ void add_types(std::vector<ElementCase>& cases) {
   int number = 0;
   for (const DataType kv : {kF16, kBF16, kE4m3, kE5m2}) {
     for (const DataType q : {kF16, kBF16, kF32, kE4m3}) {
-      for (const DataType out : {kF16, kBF16, kF32}) {
+      for (const DataType out : {kF16, kBF16, kF32, kE4m3}) {
         const Shape& shape = kShapes[number % 5];
         ElementCase c;
         c.spec = make_spec(kv, shape.head_size, shape.block_size, shape.group_size);
@@ -126,11 +127,77 @@ void add_head_sizes(std::vector<ElementCase>& cases) {
   }
 }
 
+// Scales of tokens, separate and in line, with all that changes scores and with splits.
+void add_token_scales(std::vector<ElementCase>& cases) {
+  int number = 0;
+  for (const DataType kv : {kInt8, kE4m3, kE5m2}) {
+    for (const DataType q : {kBF16, kF16, kE4m3}) {
+      for (const int alignment : {16, 8, 4}) {
+        ElementCase c;
+        const int head_size = alignment == 16 ? 128 : alignment == 8 ? 40 : 72;
+        c.spec = make_spec(kv, head_size, number % 2 == 0 ? 16 : 5, number % 3 == 0 ? 4 : 1);
+        c.spec.q_dtype = q;
+        c.spec.out_dtype = q == kE4m3 ? kF32 : q;
+        c.spec.token_scales = true;
+        c.spec.kv_alignment = alignment;
+        c.num_splits = number % 4;
+        c.layout = static_cast<CacheLayout>(number % 5);
+        if (number % 3 == 1) {
+          c.spec.queries = number % 2 == 0 ? QueryLengths::kFew : QueryLengths::kMany;
+          c.spec.causality = Causality::kCausal;
+          c.spec.window = c.spec.soft_cap = c.spec.alibi = number % 4 == 0;
+          c.spec.kv_table = number % 4 == 1 ? KvTable::kCsr : KvTable::kBlocks;
+        }
+        if (number % 3 == 2) c.logits = number % 2 == 0 ? LogitRegime::kMixed : LogitRegime::kLow;
+        if (number % 9 == 3) {
+          c.spec.kv_table = KvTable::kContiguous;
+          c.spec.block_size = 1;
+        }
+        c.spec.sinks = number % 5 == 0;
+        c.name = "token_scales_" + std::string(data_type_name(kv)) + "_q_" +
+                 std::string(data_type_name(q)) + "_by_" + std::to_string(alignment);
+        cases.push_back(c);
+        ++number;
+      }
+    }
+  }
+}
+
+// V and the result have a head size of their own.
+void add_value_head_sizes(std::vector<ElementCase>& cases) {
+  for (const int head_size : {192, 576}) {
+    for (const DataType kv : {kBF16, kF16, kE4m3, kInt8}) {
+      for (const QueryLengths queries :
+           {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany}) {
+        ElementCase c;
+        c.spec = make_spec(kv, head_size, kv == kF16 ? 5 : 16, kv == kE4m3 ? 5 : 1);
+        if (data_type_bytes(kv) == 1) c.spec.q_dtype = c.spec.out_dtype = kBF16;
+        if (kv == kE4m3) c.spec.out_dtype = kE4m3;
+        c.spec.head_size_v = head_size == 192 ? 128 : 512;
+        c.spec.token_scales = kv == kInt8;
+        c.spec.queries = queries;
+        if (queries != QueryLengths::kOne) c.spec.causality = Causality::kCausal;
+        c.num_splits = queries == QueryLengths::kMany ? 0 : 2;
+        c.layout = kv == kBF16 ? CacheLayout::kInterleaved : CacheLayout::kPadded;
+        if (kv == kF16 && queries == QueryLengths::kOne) {
+          c.spec.kv_layout = KvLayout::kVllm;
+          c.spec.block_size = 24;
+        }
+        c.name = "d" + std::to_string(head_size) + "_v_" + std::string(data_type_name(kv)) + "_" +
+                 std::to_string(static_cast<int>(queries));
+        cases.push_back(c);
+      }
+    }
+  }
+}
+
 std::vector<ElementCase> make_cases() {
   std::vector<ElementCase> cases;
   add_types(cases);
   add_layouts(cases);
   add_head_sizes(cases);
+  add_token_scales(cases);
+  add_value_head_sizes(cases);
   return cases;
 }
 

@@ -31,9 +31,31 @@ KernelSpec make_vllm(int head_size, int block_size) {
 }
 
 // Elements of 8 bits, vLLM's layout, head sizes beyond 256.
+// With a scale for each token; in line where the alignment is 4.
+KernelSpec make_int8(int head_size, int alignment) {
+  KernelSpec spec = make_fp8(head_size, 16, KvLayout::kRows);
+  spec.kv_dtype = DataType::kInt8;
+  spec.token_scales = true;
+  spec.kv_alignment = alignment;
+  return spec;
+}
+
+KernelSpec make_values(int head_size, int head_size_v) {
+  KernelSpec spec = make_spec(kBF16, head_size, 16, 4);
+  spec.head_size_v = head_size_v;
+  return spec;
+}
+
 std::vector<KernelSpec> other_kernels() {
-  return {make_fp8(64, 16, KvLayout::kRows), make_fp8(72, 5, KvLayout::kRows),
-          make_fp8(80, 8, KvLayout::kVllm), make_vllm(72, 16), make_spec(kBF16, 512, 16, 9)};
+  return {make_fp8(64, 16, KvLayout::kRows),
+          make_fp8(72, 5, KvLayout::kRows),
+          make_fp8(80, 8, KvLayout::kVllm),
+          make_vllm(72, 16),
+          make_spec(kBF16, 512, 16, 9),
+          make_int8(72, 16),
+          make_int8(72, 4),
+          make_values(192, 128),
+          make_values(576, 512)};
 }
 
 KernelSpec make_ragged(QueryLengths queries, DataType type, int head_size, int group_size) {
@@ -146,6 +168,19 @@ TEST_F(AttentionOnEmulatorTest, ElementsOf8BitsAreReadAsSuch) {
   const uint64_t one = count(engine(), spec, {17}).global_bytes_read;
   const uint64_t two = count(engine(), spec, {18}).global_bytes_read;
   EXPECT_EQ(two - one, 2u * 128 + 4u * static_cast<uint64_t>(config_of(spec).attention.row_warps));
+}
+
+// And with a scale for each token and head 8 bytes more; V's own head size counts.
+TEST_F(AttentionOnEmulatorTest, ScalesOfTokensAndSmallerValuesAreReadAsSuch) {
+  const auto bytes_of_token = [&](const KernelSpec& spec) {
+    const uint64_t one = count(engine(), spec, {17}).global_bytes_read;
+    const uint64_t two = count(engine(), spec, {18}).global_bytes_read;
+    return two - one - 4u * static_cast<uint64_t>(config_of(spec).attention.row_warps);
+  };
+  for (const int alignment : {16, 8, 4}) {
+    EXPECT_EQ(bytes_of_token(make_int8(128, alignment)), 2u * 128 + 8) << alignment;
+  }
+  EXPECT_EQ(bytes_of_token(make_values(192, 128)), (192u + 128) * 2);
 }
 
 TEST_F(AttentionOnEmulatorTest, EverySchedulePasses) {

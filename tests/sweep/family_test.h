@@ -15,10 +15,7 @@
 
 namespace pagejit {
 
-// A value rounded to an element type, as its bits in the low bytes, and back.
-uint32_t encode_element(DataType type, float value);
-float decode_element(DataType type, uint32_t code);
-// The same in arrays of bytes.
+// encode_float() and decode_float() in arrays of bytes.
 void put_element(DataType type, std::vector<uint8_t>& bytes, int64_t index, float value);
 uint32_t get_code(DataType type, const std::vector<uint8_t>& bytes, int64_t index);
 float get_element(DataType type, const std::vector<uint8_t>& bytes, int64_t index);

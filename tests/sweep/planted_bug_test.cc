@@ -105,7 +105,13 @@ class PlantedBugTest : public EmulatorTest {
     window.causality = Causality::kCausal;
     window.window = true;
     const KernelSpec large = make_spec(DataType::kBFloat16, 512, 16, 1);
-    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large}) {
+    KernelSpec tokens = scaled;
+    tokens.kv_dtype = DataType::kInt8;
+    tokens.token_scales = true;
+    tokens.out_dtype = DataType::kFloat8E4m3;
+    KernelSpec values = make_spec(DataType::kBFloat16, 192, 16, 4);
+    values.head_size_v = 128;
+    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, values}) {
       if (!compiles(bugged, spec)) return "";
       for (const float scale : {0.125f, -0.0625f}) {
         CheckOptions options;
@@ -114,6 +120,7 @@ class PlantedBugTest : public EmulatorTest {
         options.batch.per_head_scales = true;
         options.batch.window_left = 21;
         options.batch.scale = scale;
+        options.num_splits = 2;
         const Result<CheckReport> result = run_check(bugged, session(), spec, options);
         if (!result) return result.status().to_string() + report();
         if (!result->passed) return result->sentence;

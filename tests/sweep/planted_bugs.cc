@@ -130,7 +130,9 @@ const std::vector<PlantedBug>& planted_bugs() {
        kElements},
       {"ValuesScaleIsTheKeys", kWork, "params.v_scale + scale_offset",
        "params.k_scale + scale_offset", false, kElements},
-      {"ValuesAreNotScaled", kMerge, "factor *= output.v_scale;", "", false, kElements},
+      {"ValuesAreNotScaled", kMerge, "result_scale = work.v_scale;", "", false, kElements},
+      {"ResultIsNotScaled", kMerge, "result_scale /= dev::load_global_nc(params.out_scale);", "",
+       false, kElements},
       {"QueriesScaleIsMissing", kWork, "work.qk_scale *= dev::load_global_nc(params.q_scale);", "",
        false, kElements},
       {"ElementsOfKeysAndQueriesDiffer", kOperands, "return depth * 16 + c * 4 + half * 2;",
@@ -152,8 +154,33 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"VllmWindowsBeginInsideOfACopy", kWork, "work.token_begin &= ~15;", "", false, kElements},
       {"VllmScoresAreThoseOfOtherTokens", kOperands, "return r / 2 * 4 + r % 2 + half * 2;",
        "return r + is_upper * 8;", false, kElements},
-      {"SecondPartOfARowIsNotCopied", kLoad, "part < Traits::kRowParts", "part < 1", false,
+      {"SecondPartOfARowIsNotCopied", kLoad, "part < Copy::kParts", "part < 1", false, kElements},
+      // Scales of tokens, int8, V's own head size.
+      {"KeysOfTokensAreNotScaled", kScores, "stage.k_scale[i * 16 + score_token(",
+       "0.5f + 0.0f * stage.k_scale[i * 16 + score_token(", false, kElements},
+      {"KeysScaleIsThatOfAnotherToken", kScores,
+       "stage.k_scale[i * 16 + score_token(dev::lane_idx() / 4, half)]",
+       "stage.k_scale[i * 16 + score_token(dev::lane_idx() / 4, 0)]", false, kElements},
+      {"ValuesOfTokensAreNotScaled", kSoftmax, "scores[i][j][e] *= v_scale[i][e / 2];", "", false,
        kElements},
+      {"SumHoldsTheValuesScales", kSoftmax,
+       "          row_sum[j][e % 2] += scores[i][j][e];\n#if PAGEJIT_TOKEN_SCALES\n          "
+       "scores[i][j][e] *= v_scale[i][e / 2];",
+       "#if PAGEJIT_TOKEN_SCALES\n          scores[i][j][e] *= v_scale[i][e / 2];\n#endif\n        "
+       "  "
+       "row_sum[j][e % 2] += scores[i][j][e];\n#if PAGEJIT_TOKEN_SCALES\n          "
+       "scores[i][j][e] *= 1.0f;",
+       false, kElements},
+      {"ScalesOfTokensUseTheKeysStride", kLoad, "token_in_block * params_.v_scale_stride_token",
+       "token_in_block * params_.k_scale_stride_token", false, kElements},
+      {"ScalesOfTokensIgnoreTheHead", kLoad,
+       "params.k_scale + kv_head_idx * params.k_scale_stride_head", "params.k_scale", false,
+       kElements},
+      {"ScalesBehindTheLastTokenAreRead", kLoad, "v_scale_ + rows.v_scale, lane < num_valid",
+       "v_scale_ + (lane < num_valid ? rows.v_scale : lane), true", false, kElements},
+      {"Int8IsOffBy1", kOperands, "0xe480e480u", "0xe481e481u", false, kElements},
+      {"ValuesHaveTheKeysHeadSize", kMerge, "partial * C.head_size_v;", "partial * C.head_size;",
+       false, kElements},
   };
   return kBugs;
 }

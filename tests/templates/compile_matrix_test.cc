@@ -167,6 +167,38 @@ TEST_P(HeadSizeMatrixTest, LayoutsAndExtremeHeadSizesCompileWithoutSpills) {
   }
 }
 
+// A scale for each token, each alignment, results of 8 bits, V's own head size.
+TEST_P(HeadSizeMatrixTest, TokenScalesAndValueHeadSizesCompileWithoutSpills) {
+  constexpr auto kInt8 = DataType::kInt8;
+  constexpr auto kE4m3 = DataType::kFloat8E4m3;
+  for (const QueryLengths queries : {QueryLengths::kOne, QueryLengths::kMany}) {
+    const auto causality = queries == QueryLengths::kOne ? Causality::kNone : Causality::kCausal;
+    for (const int alignment : {16, 4}) {
+      expect_clean({.queries = queries,
+                    .kv_dtype = alignment == 16 ? kInt8 : kE4m3,
+                    .out_dtype = kE4m3,
+                    .head_size = 128,
+                    .group_size = 4,
+                    .causality = causality,
+                    .token_scales = true,
+                    .kv_alignment = alignment});
+    }
+    expect_clean({.queries = queries,
+                  .head_size = 192,
+                  .head_size_v = 128,
+                  .group_size = 1,
+                  .causality = causality});
+    for (const DataType kv : {DataType::kBFloat16, kE4m3}) {
+      expect_clean({.queries = queries,
+                    .kv_dtype = kv,
+                    .head_size = 576,
+                    .head_size_v = 512,
+                    .group_size = 16,
+                    .causality = causality});
+    }
+  }
+}
+
 // Ragged queries, plain and with everything on.
 TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
   constexpr Shape kShapes[] = {{16, 3}, {64, 8}, {72, 5}, {128, 1}, {128, 4}, {256, 2}};

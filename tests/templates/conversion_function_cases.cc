@@ -66,24 +66,30 @@ std::vector<DeviceFunctionCase> conversion_function_cases() {
         return half_code(value_of_e4m3(x & 255)) | half_code(value_of_e4m3(x >> 8)) << 16;
       }));
   cases.back().least_sm = 89;
-  cases.push_back({"MulF16x2",
-                   "for (int i = lane; i < 512; i += 32) {"
-                   "uint32_t y = dev::mul_f16x2(in[i], in[i + 512]);" +
-                       std::string(kCanonicalHalves) + "out[i] = y; }",
-                   32, 512, [](const Words& in) {
-                     Words out;
-                     for (size_t i = 0; i < 512; ++i) {
-                       const auto product = [&](int shift) {
-                         const auto value = [&](uint32_t word) {
-                           return double{decode_float(DataType::kFloat16, word >> shift & 0xffffu)};
+  for (const bool is_sum : {false, true}) {
+    cases.push_back({is_sum ? "AddF16x2" : "MulF16x2",
+                     "for (int i = lane; i < 512; i += 32) {"
+                     "uint32_t y = dev::" +
+                         std::string(is_sum ? "add" : "mul") + "_f16x2(in[i], in[i + 512]);" +
+                         std::string(kCanonicalHalves) + "out[i] = y; }",
+                     32, 512, [is_sum](const Words& in) {
+                       Words out;
+                       for (size_t i = 0; i < 512; ++i) {
+                         const auto result = [&](int shift) {
+                           const auto value = [&](uint32_t word) {
+                             return double{
+                                 decode_float(DataType::kFloat16, word >> shift & 0xffffu)};
+                           };
+                           const double a = value(in[i]);
+                           const double b = value(in[i + 512]);
+                           // In double both are exact before the one rounding.
+                           return half_code(is_sum ? a + b : a * b);
                          };
-                         // 22 bits: exact before the one rounding.
-                         return half_code(value(in[i]) * value(in[i + 512]));
-                       };
-                       out.push_back(product(0) | product(16) << 16);
-                     }
-                     return out;
-                   }});
+                         out.push_back(result(0) | result(16) << 16);
+                       }
+                       return out;
+                     }});
+  }
   cases.push_back({"PermuteBytes",
                    "for (int i = lane; i < 256; i += 32) {"
                    "out[i] = dev::permute_bytes(in[i], in[i + 256], in[i + 512] & 0x7777u); }",

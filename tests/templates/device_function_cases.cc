@@ -242,6 +242,25 @@ std::vector<DeviceFunctionCase> memory_cases() {
                      for (size_t i = 0; i < 128; ++i) out.push_back(rows[256 + 127 - i]);
                      return out;
                    }});
+  cases.push_back({"CpAsync4", R"(
+      unsigned char* rows = dev::dynamic_shared();
+      const unsigned char* from = reinterpret_cast<const unsigned char*>(in);
+      for (int i = 0; i < 3; ++i) {
+        const int place = (i * 32 + lane) * 4;
+        dev::cp_async_4(rows + place, from + place, (i + lane) % 5 != 0);
+      }
+      dev::cp_async_commit();
+      dev::cp_async_wait<0>();
+      dev::sync_cta();
+      for (int i = lane; i < 96; i += 32) out[i] = reinterpret_cast<const uint32_t*>(rows)[i];
+    )",
+                   32, 96, [](const Words& in) {
+                     Words out(in.begin(), in.begin() + 96);
+                     for (size_t i = 0; i < 96; ++i) {
+                       if ((i / 32 + i % 32) % 5 == 0) out[i] = 0;
+                     }
+                     return out;
+                   }});
   cases.push_back({"CpAsync8", R"(
       unsigned char* rows = dev::dynamic_shared();
       const unsigned char* from = reinterpret_cast<const unsigned char*>(in);

@@ -105,7 +105,8 @@ class Verdict {
 
 QueryErrors errors_of_query(const AttentionBatch& batch, const ReferenceResults& reference,
                             const ElementBuffer& out, int query) {
-  const int head_size = batch.options.spec.head_size;
+  const int head_size = batch.head_size_v();
+  const float out_scale = batch.out_scale.empty() ? 1.0f : batch.out_scale[0];
   const int seq = batch.seq_of(query);
   QueryErrors errors;
   for (int head = 0; head < batch.num_heads; ++head) {
@@ -115,7 +116,7 @@ QueryErrors errors_of_query(const AttentionBatch& batch, const ReferenceResults&
     for (int i = 0; i < head_size; ++i) {
       const auto index = static_cast<size_t>(row * head_size + i);
       const double want = reference.out[index];
-      const double got = out.at(got_row + i);
+      const double got = out.at(got_row + i) * out_scale;
       const double error = std::abs(got - want);
       const double naive = std::abs(reference.naive[index] - want);
       // The first NaN stays the worst.
@@ -200,8 +201,9 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
   const auto num_rows =
       static_cast<size_t>(batch.num_queries) * static_cast<size_t>(batch.num_heads);
   ReferenceResults results;
-  results.out.resize(num_rows * head_size);
-  results.naive.resize(num_rows * head_size);
+  const auto head_size_v = static_cast<size_t>(batch.head_size_v());
+  results.out.resize(num_rows * head_size_v);
+  results.naive.resize(num_rows * head_size_v);
   results.lse.resize(num_rows);
   results.lse_tolerance.resize(num_rows);
   results.rounding.resize(num_rows);
@@ -218,25 +220,34 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
     }
     const int64_t seq_len = batch.seq_lens[static_cast<size_t>(seq)];
     const int64_t num_tokens = sight.end - sight.begin;
-    const int64_t first = (head / spec.group_size * seq_len + sight.begin) * spec.head_size;
+    const int64_t first = head / spec.group_size * seq_len + sight.begin;
+    const auto dense = [&](const std::vector<std::vector<float>>& all, size_t row_elements) {
+      return all[static_cast<size_t>(seq)].data() + first * static_cast<int64_t>(row_elements);
+    };
     std::vector<uint8_t> seen;
     if (spec.custom_mask) seen = batch.seen_by(query, sight);
     ScoreRules rules{.scale = batch.scale};
     if (spec.soft_cap) rules.soft_cap = batch.soft_cap;
     if (spec.alibi) rules.alibi_slope = batch.alibi_slopes[static_cast<size_t>(head)];
     if (spec.sinks) rules.sink = batch.sinks[static_cast<size_t>(head)];
-    const HeadProblem problem{q.data(),
-                              batch.dense_k[static_cast<size_t>(seq)].data() + first,
-                              batch.dense_v[static_cast<size_t>(seq)].data() + first,
-                              num_tokens,
-                              spec.head_size,
-                              rules,
-                              sight.begin - sight.position,
-                              spec.custom_mask ? seen.data() : nullptr,
-                              batch.scales_of(head / spec.group_size)};
+    HeadProblem problem{.q = q.data(),
+                        .k = dense(batch.dense_k, head_size),
+                        .v = dense(batch.dense_v, head_size_v),
+                        .num_tokens = num_tokens,
+                        .head_size = spec.head_size,
+                        .head_size_v = batch.head_size_v(),
+                        .rules = rules,
+                        .first_distance = sight.begin - sight.position,
+                        .seen = spec.custom_mask ? seen.data() : nullptr,
+                        .scales = batch.scales_of(head / spec.group_size)};
+    if (spec.token_scales) {
+      problem.k_scales = dense(batch.dense_k_scale, 1);
+      problem.v_scales = dense(batch.dense_v_scale, 1);
+    }
     HeadMagnitudes magnitudes;
-    dense_attention(problem, results.out.data() + row * head_size, &results.lse[row], &magnitudes);
-    naive_attention(factor_type, spec.out_dtype, problem, results.naive.data() + row * head_size);
+    dense_attention(problem, results.out.data() + row * head_size_v, &results.lse[row],
+                    &magnitudes);
+    naive_attention(factor_type, spec.out_dtype, problem, results.naive.data() + row * head_size_v);
     results.lse_tolerance[row] =
         lse_tolerance(magnitudes, results.lse[row], num_tokens, score_error);
     // P is rounded once, |sum p v| <= sum p |v|, and the result once.
@@ -251,7 +262,7 @@ CheckReport compare_results(const AttentionBatch& batch, const ReferenceResults&
   CheckReport report;
   report.num_splits = num_splits;
   Verdict verdict;
-  const int64_t num_elements = int64_t{batch.num_heads} * batch.options.spec.head_size;
+  const int64_t num_elements = int64_t{batch.num_heads} * batch.head_size_v();
   for (int32_t seq_len : batch.seq_lens) report.tokens += seq_len;
   for (int query = 0; query < batch.num_queries; ++query) {
     judge_query(errors_of_query(batch, reference, results.out, query), num_elements,

@@ -54,6 +54,7 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   keep(device.q_scale_, copy_vector(session, batch.q_scale));
   keep(device.k_scale_, copy_vector(session, batch.k_scale));
   keep(device.v_scale_, copy_vector(session, batch.v_scale));
+  keep(device.out_scale_, copy_vector(session, batch.out_scale));
   keep(device.block_table_, copy_vector(session, batch.block_table));
   keep(device.seq_lens_, copy_vector(session, batch.seq_lens));
   keep(device.kv_indptr_, copy_vector(session, batch.kv_indptr));
@@ -91,8 +92,15 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   args.k_strides = device_strides(batch.k_place);
   args.v_strides = device_strides(batch.v_place);
   args.q_scale = device.q_scale_.data<float>();
-  args.k_scale = device.k_scale_.data<float>();
-  args.v_scale = device.v_scale_.data<float>();
+  args.out_scale = device.out_scale_.data<float>();
+  if (batch.has_inline_scales()) {
+    args.k_scale =
+        reinterpret_cast<const float*>(cache_at(batch.k_place) + batch.options.spec.head_size);
+    args.v_scale = reinterpret_cast<const float*>(cache_at(batch.v_place) + batch.head_size_v());
+  } else {
+    args.k_scale = device.k_scale_.data<float>();
+    args.v_scale = device.v_scale_.data<float>();
+  }
   args.block_table = device.block_table_.data<int32_t>();
   args.seq_lens = device.seq_lens_.data<int32_t>();
   args.kv_indptr = device.kv_indptr_.data<int32_t>();

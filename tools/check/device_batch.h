@@ -43,6 +43,7 @@ class DeviceBatch {
   DeviceBuffer q_scale_;
   DeviceBuffer k_scale_;
   DeviceBuffer v_scale_;
+  DeviceBuffer out_scale_;
   DeviceBuffer block_table_;
   DeviceBuffer seq_lens_;
   DeviceBuffer kv_indptr_;

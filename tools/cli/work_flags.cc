@@ -122,6 +122,8 @@ Status set_elements(const SpecFlags& flags, KernelSpec* spec) {
     return usage("--kv-layout " + flags.kv_layout + ": must be rows or vllm");
   }
   spec->kv_layout = flags.kv_layout == "vllm" ? KvLayout::kVllm : KvLayout::kRows;
+  spec->token_scales = flags.token_scales;
+  if (flags.kv_alignment) spec->kv_alignment = *flags.kv_alignment;
   return validate(*spec);
 }
 
@@ -134,6 +136,7 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
   WorkItem item;
   item.spec.q_dtype = item.spec.kv_dtype = item.spec.out_dtype = *dtype;
   item.spec.head_size = *flags.head_size;
+  item.spec.head_size_v = flags.head_size_v.value_or(0);
   item.spec.block_size = flags.block_size.value_or(kDefaultBlockSize);
   item.spec.group_size = heads->group_size;
   item.spec.debug = flags.debug;
@@ -174,6 +177,8 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   };
   number("--head-size", &flags->head_size,
          "Elements per head: a multiple of 8 in [8, 256], or 512");
+  number("--head-size-v", &flags->head_size_v,
+         "Of V and the result: 128 with --head-size 192, 512 with 576 (default: the same)");
   number("--block-size", &flags->block_size, "Tokens per KV block (default 16)");
   number("--group-size", &flags->group_size, "Query heads per KV head");
   number("--num-heads", &flags->num_heads,
@@ -189,8 +194,16 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
     command.add_option(name, *value, help)->type_name("TYPE")->group("What");
   };
   type("--q-dtype", &flags->q_dtype, "Of q, instead of --dtype: also f32, and fp8 with fp8 KV");
-  type("--kv-dtype", &flags->kv_dtype, "Of K and V: also fp8_e4m3 (fp8) and fp8_e5m2");
-  type("--out-dtype", &flags->out_dtype, "Of the result: also f32");
+  type("--kv-dtype", &flags->kv_dtype,
+       "Of K and V: also fp8_e4m3 (fp8), fp8_e5m2, and int8 with --token-scales");
+  type("--out-dtype", &flags->out_dtype, "Of the result: also f32, and fp8_e4m3 with a scale");
+  command
+      .add_flag("--token-scales", flags->token_scales,
+                "K and V of 8 bits have a scale for each token and KV head")
+      ->group("What");
+  number("--kv-alignment", &flags->kv_alignment,
+         "Bytes that rows of K and V are aligned to: 16, 8, or 4, as with scales in line (default "
+         "16)");
   command
       .add_option(
           "--kv-layout", flags->kv_layout,
@@ -338,11 +351,14 @@ std::string short_spec(const KernelSpec& spec) {
   std::string text = spec.queries == QueryLengths::kOne   ? ""
                      : spec.queries == QueryLengths::kFew ? "few "
                                                           : "many ";
-  text += std::string(data_type_name(spec.q_dtype)) + " d" + std::to_string(spec.head_size) + " b" +
-          std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size);
+  text += std::string(data_type_name(spec.q_dtype)) + " d" + std::to_string(spec.head_size) +
+          (value_head_size(spec) != spec.head_size ? "/" + std::to_string(spec.head_size_v) : "") +
+          " b" + std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size);
   if (spec.kv_dtype != spec.q_dtype) text += " kv " + std::string(data_type_name(spec.kv_dtype));
   if (spec.out_dtype != spec.q_dtype) text += " out " + std::string(data_type_name(spec.out_dtype));
   if (spec.kv_layout == KvLayout::kVllm) text += " vllm";
+  if (spec.token_scales) text += " token scales";
+  if (spec.kv_alignment != 16) text += " by " + std::to_string(spec.kv_alignment) + " bytes";
   if (spec.causality == Causality::kCausal) text += " causal";
   if (spec.causality == Causality::kPerSequence) text += " causal by flag";
   if (spec.kv_table == KvTable::kCsr) text += " csr";

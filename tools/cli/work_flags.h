@@ -21,6 +21,7 @@ namespace pagejit::cli {
 struct SpecFlags {
   std::vector<std::string> models;  // config.json files or their folders
   std::optional<int> head_size;
+  std::optional<int> head_size_v;
   std::optional<int> block_size;
   std::optional<int> group_size;
   std::optional<int> num_heads;
@@ -29,7 +30,9 @@ struct SpecFlags {
   std::optional<std::string> q_dtype;  // instead of dtype
   std::optional<std::string> kv_dtype;
   std::optional<std::string> out_dtype;
-  std::string kv_layout = "rows";  // rows, vllm
+  std::string kv_layout = "rows";   // rows, vllm
+  std::optional<int> kv_alignment;  // bytes
+  bool token_scales = false;
   std::optional<int> tensor_parallel;
   std::string queries = "one";  // one, few, many
   bool causal = false;
@@ -41,8 +44,8 @@ struct SpecFlags {
   bool debug = false;
 
   bool has_spec() const {
-    return head_size || group_size || num_heads || num_kv_heads || causal || window || chunk ||
-           soft_cap || alibi || sinks;
+    return head_size || head_size_v || group_size || num_heads || num_kv_heads || causal ||
+           window || chunk || soft_cap || alibi || sinks;
   }
 };
 

@@ -49,14 +49,18 @@ std::string_view logit_regime_name(LogitRegime regime) {
 int64_t AttentionBatch::valid_kv_bytes() const {
   int64_t tokens = 0;
   for (int32_t length : seq_lens) tokens += length;
-  return tokens * options.num_kv_heads * options.spec.head_size * 2 *
-         data_type_bytes(options.spec.kv_dtype);
+  const int64_t scale_bytes = options.spec.token_scales ? 2 * sizeof(float) : 0;
+  return tokens * options.num_kv_heads *
+         ((options.spec.head_size + head_size_v()) * data_type_bytes(options.spec.kv_dtype) +
+          scale_bytes);
 }
 
 ElementScales AttentionBatch::scales_of(int kv_head) const {
   const auto place = static_cast<size_t>(kv_head * kv_scale_stride);
   ElementScales scales;
   if (!q_scale.empty()) scales.q = q_scale[0];
+  if (!out_scale.empty()) scales.out = out_scale[0];
+  if (options.spec.token_scales) return scales;
   if (!k_scale.empty()) scales.k = k_scale[place];
   if (!v_scale.empty()) scales.v = v_scale[place];
   return scales;
@@ -118,6 +122,17 @@ AttentionArgs AttentionBatch::host_args() const {
   args.k_scale = k_scale.empty() ? nullptr : k_scale.data();
   args.v_scale = v_scale.empty() ? nullptr : v_scale.data();
   args.kv_scale_stride = kv_scale_stride;
+  args.out_scale = out_scale.empty() ? nullptr : out_scale.data();
+  args.k_scale_strides = k_scale_strides;
+  args.v_scale_strides = v_scale_strides;
+  if (has_inline_scales()) {
+    const auto behind_row = [&](const KvPlace& place, int row_elements) {
+      const ElementBuffer& data = allocations[static_cast<size_t>(place.allocation)].data;
+      return reinterpret_cast<const float*>(data.address(place.offset + row_elements));
+    };
+    args.k_scale = behind_row(k_place, options.spec.head_size);
+    args.v_scale = behind_row(v_place, head_size_v());
+  }
   args.num_blocks = num_blocks;
   args.block_table = block_table.data();
   args.block_table_stride = block_table_stride;
@@ -130,6 +145,8 @@ AttentionArgs AttentionBatch::host_args() const {
   if (options.spec.kv_table == KvTable::kContiguous) {
     args.k_strides.token = k_place.strides.block;
     args.v_strides.token = v_place.strides.block;
+    args.k_scale_strides.token = k_scale_strides.block;
+    args.v_scale_strides.token = v_scale_strides.block;
   }
   args.chunk_size = options.chunk_size;
   args.query_start_loc = query_start_loc.data();
@@ -193,16 +210,19 @@ Result<AttentionBatch> shorten(const AttentionBatch& batch, const std::vector<in
                                                       ": must be in [0, " +
                                                       std::to_string(from_length) + "]");
     }
-    const int64_t head_size = batch.options.spec.head_size;
-    const auto cut = [&](const std::vector<float>& from, std::vector<float>& to) {
+    const auto cut = [&](const std::vector<float>& from, std::vector<float>& to, int64_t row) {
       to.clear();
       for (int64_t head = 0; head < batch.options.num_kv_heads; ++head) {
-        const float* begin = from.data() + head * from_length * head_size;
-        to.insert(to.end(), begin, begin + to_length * head_size);
+        const float* begin = from.data() + head * from_length * row;
+        to.insert(to.end(), begin, begin + to_length * row);
       }
     };
-    cut(batch.dense_k[seq], shorter.dense_k[seq]);
-    cut(batch.dense_v[seq], shorter.dense_v[seq]);
+    cut(batch.dense_k[seq], shorter.dense_k[seq], batch.options.spec.head_size);
+    cut(batch.dense_v[seq], shorter.dense_v[seq], batch.head_size_v());
+    if (batch.options.spec.token_scales) {
+      cut(batch.dense_k_scale[seq], shorter.dense_k_scale[seq], 1);
+      cut(batch.dense_v_scale[seq], shorter.dense_v_scale[seq], 1);
+    }
     shorter.seq_lens[seq] = static_cast<int32_t>(to_length);
   }
   return shorter;
@@ -214,7 +234,7 @@ Status check_untouched(const AttentionBatch& batch, const ElementBuffer& out,
   for (int query = 0; query < batch.num_queries; ++query) {
     for (int head = 0; head < batch.num_heads; ++head) {
       const int64_t row = batch.out_index(query, head);
-      for (int i = 0; i < batch.options.spec.head_size; ++i) {
+      for (int i = 0; i < batch.head_size_v(); ++i) {
         is_result[static_cast<size_t>(row + i)] = true;
       }
     }

@@ -51,7 +51,7 @@ struct BatchOptions {
   uint64_t seed = 1;
   CacheLayout layout = CacheLayout::kNhd;
   LogitRegime logits = LogitRegime::kNormal;
-  // Where kv_dtype has 8 bits: a scale for each KV head; false: one for all.
+  // Where kv_dtype has 8 bits and no token_scales: a scale for each KV head; false: one for all.
   bool per_head_scales = false;
   // Each sequence uses the blocks of the longest one before it for its whole leading blocks.
   bool share_prefix = false;
@@ -120,12 +120,17 @@ struct AttentionBatch {
   int64_t out_stride_head = 0;
   std::vector<float> lse;  // guard, [num_query_rows, num_heads], guard
 
-  // Of elements of 8 bits, else empty: one for q, and of K and V one for all heads or one for every
-  // kv_scale_stride elements, with NaN between them.
+  // Of elements of 8 bits, else empty: one for q, one for out, and of K and V one for all heads or
+  // one for every kv_scale_stride elements, with NaN between them. Where the spec has token_scales,
+  // those of the rows of K and V, with NaN where there is no token: by strides of their own, or in
+  // line in the caches where kv_alignment is 4.
   std::vector<float> q_scale;
   std::vector<float> k_scale;
   std::vector<float> v_scale;
+  std::vector<float> out_scale;
   int64_t kv_scale_stride = 0;
+  KvStrides k_scale_strides;
+  KvStrides v_scale_strides;
 
   std::vector<KvAllocation> allocations;  // one or two
   KvPlace k_place;
@@ -142,10 +147,13 @@ struct AttentionBatch {
   std::vector<int32_t> kv_last_block_len;
   std::vector<int32_t> kv_start_loc;
 
-  // The elements themselves, per sequence [num_kv_heads, seq_len, head_size], widened but without
-  // their scales: for dense_attention.
+  // The elements themselves, per sequence [num_kv_heads, seq_len, head_size], of V head_size_v,
+  // widened but without their scales: for dense_attention. And where the spec has token_scales
+  // those, [num_kv_heads, seq_len].
   std::vector<std::vector<float>> dense_k;
   std::vector<std::vector<float>> dense_v;
+  std::vector<std::vector<float>> dense_k_scale;
+  std::vector<std::vector<float>> dense_v_scale;
 
   // Of a query token, counted over all sequences; of sequence i where each has one.
   int64_t out_index(int query, int head) const {
@@ -154,6 +162,12 @@ struct AttentionBatch {
   int64_t q_index(int query, int head) const {
     return guard_elements(q.type()) + query * q_stride_token + head * q_stride_head;
   }
+  int head_size_v() const { return value_head_size(options.spec); }
+  // The scales of token_scales lie behind the elements of their row.
+  bool has_inline_scales() const {
+    return options.spec.token_scales && options.spec.kv_alignment == kInlineScaleBytes;
+  }
+  static constexpr int kInlineScaleBytes = 4;
   static int64_t guard_elements(DataType type) { return kGuardBytes / data_type_bytes(type); }
   // What dense_attention needs beside dense_k and dense_v: 1 where there is no scale.
   ElementScales scales_of(int kv_head) const;

@@ -97,10 +97,9 @@ int length_of(const KernelSpec& spec, const AttentionArgs& args, int seq) {
   return 0;
 }
 
-// Where a token's row of the first KV head starts.
+// Where a token's row of the first KV head starts, or its scale.
 int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, int token,
-                   bool is_key) {
-  const KvStrides& strides = is_key ? args.k_strides : args.v_strides;
+                   const KvStrides& strides, int64_t token_stride) {
   if (spec.kv_table == KvTable::kContiguous) {
     return (args.kv_start_loc[seq] + token) * strides.token;
   }
@@ -108,9 +107,15 @@ int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, i
   const int64_t block = spec.kv_table == KvTable::kCsr
                             ? args.kv_indices[args.kv_indptr[seq] + position]
                             : args.block_table[seq * args.block_table_stride + position];
+  return block * strides.block + token % spec.block_size * token_stride;
+}
+
+int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, int token,
+                   bool is_key) {
+  const KvStrides& strides = is_key ? args.k_strides : args.v_strides;
   const int64_t vllm_stride = is_key ? 16 / data_type_bytes(spec.kv_dtype) : 1;
   const int64_t token_stride = spec.kv_layout == KvLayout::kVllm ? vllm_stride : strides.token;
-  return block * strides.block + token % spec.block_size * token_stride;
+  return row_offset(spec, args, seq, token, strides, token_stride);
 }
 
 // From one element of a value to the next.
@@ -153,7 +158,8 @@ float ScoreRules::score_in_float(float dot, int64_t distance) const {
 void dense_attention(const HeadProblem& problem, double* out, double* lse,
                      HeadMagnitudes* magnitudes) {
   const int head_size = problem.head_size;
-  std::fill(out, out + head_size, 0.0);
+  const int head_size_v = problem.head_size_v;
+  std::fill(out, out + head_size_v, 0.0);
   const ScoreRules& rules = problem.rules;
   *lse = rules.sink;
   if (magnitudes != nullptr) *magnitudes = {};
@@ -167,8 +173,9 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
     const float* k_row = problem.k + token * head_size;
     double dot = 0;
     double abs_dot = 0;
+    const double token_scale = qk_scale * problem.k_scale(token);
     for (int i = 0; i < head_size; ++i) {
-      const double product = qk_scale * problem.q[i] * k_row[i];
+      const double product = token_scale * problem.q[i] * k_row[i];
       dot += product;
       abs_dot += std::abs(product);
     }
@@ -186,11 +193,11 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
     score = std::exp(score - maximum);
     sum += score;
   }
-  std::vector<double> abs_values(static_cast<size_t>(head_size), 0.0);
+  std::vector<double> abs_values(static_cast<size_t>(head_size_v), 0.0);
   for (int64_t token = 0; token < problem.num_tokens; ++token) {
-    const float* v_row = problem.v + token * head_size;
-    const double weight = scores[static_cast<size_t>(token)] / sum;
-    for (int i = 0; i < head_size; ++i) {
+    const float* v_row = problem.v + token * head_size_v;
+    const double weight = scores[static_cast<size_t>(token)] / sum * problem.v_scale(token);
+    for (int i = 0; i < head_size_v; ++i) {
       const double value = static_cast<double>(problem.scales.v) * v_row[i];
       out[i] += weight * value;
       abs_values[static_cast<size_t>(i)] += weight * std::abs(value);
@@ -210,7 +217,8 @@ DataType compute_type(const KernelSpec& spec) {
 void naive_attention(DataType compute_type, DataType out_type, const HeadProblem& problem,
                      float* out) {
   const int head_size = problem.head_size;
-  std::fill(out, out + head_size, 0.0f);
+  const int head_size_v = problem.head_size_v;
+  std::fill(out, out + head_size_v, 0.0f);
   if (problem.num_tokens == 0) return;
 
   // One factor, so that an exact q.k is rounded once.
@@ -224,6 +232,7 @@ void naive_attention(DataType compute_type, DataType out_type, const HeadProblem
     const float* k_row = problem.k + token * head_size;
     float dot = 0;
     for (int i = 0; i < head_size; ++i) dot += q[static_cast<size_t>(i)] * k_row[i];
+    dot *= problem.k_scale(token);
     const float score = problem.sees(token)
                             ? rules.score_in_float(dot, problem.first_distance + token)
                             : -std::numeric_limits<float>::infinity();
@@ -237,19 +246,21 @@ void naive_attention(DataType compute_type, DataType out_type, const HeadProblem
     sum += weight;
   }
   for (int64_t token = 0; token < problem.num_tokens; ++token) {
-    const float* v_row = problem.v + token * head_size;
+    const float* v_row = problem.v + token * head_size_v;
     const float weight = round_to_type(compute_type, weights[static_cast<size_t>(token)] / sum);
-    for (int i = 0; i < head_size; ++i) out[i] += weight * v_row[i];
+    for (int i = 0; i < head_size_v; ++i) out[i] += weight * (v_row[i] * problem.v_scale(token));
   }
-  for (int i = 0; i < head_size; ++i) {
-    out[i] = round_to_type(out_type, out[i] * problem.scales.v);
+  const float out_scale = problem.scales.out;
+  for (int i = 0; i < head_size_v; ++i) {
+    out[i] = round_to_type(out_type, out[i] * problem.scales.v / out_scale) * out_scale;
   }
 }
 
 void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* out, double* lse) {
   const int num_heads = args.num_kv_heads * spec.group_size;
+  const int head_size_v = value_head_size(spec);
   const bool q_is_scaled = data_type_bytes(spec.q_dtype) == 1;
-  const bool kv_is_scaled = data_type_bytes(spec.kv_dtype) == 1;
+  const bool kv_is_scaled = data_type_bytes(spec.kv_dtype) == 1 && !spec.token_scales;
   const Elements q{spec.q_dtype, args.q, q_is_scaled ? *args.q_scale : 1.0};
   for (int seq = 0; seq < args.num_seqs; ++seq) {
     const SequenceQueries queries = queries_of(spec, args, seq);
@@ -260,10 +271,10 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
         const int64_t q_row = query * args.q_stride_token + head * args.q_stride_head;
         const int kv_head = head / spec.group_size;
         const int64_t place = kv_head * args.kv_scale_stride;
-        const Elements k{spec.kv_dtype, args.k_cache, kv_is_scaled ? args.k_scale[place] : 1.0};
-        const Elements v{spec.kv_dtype, args.v_cache, kv_is_scaled ? args.v_scale[place] : 1.0};
+        Elements k{spec.kv_dtype, args.k_cache, kv_is_scaled ? args.k_scale[place] : 1.0};
+        Elements v{spec.kv_dtype, args.v_cache, kv_is_scaled ? args.v_scale[place] : 1.0};
         const ScoreRules rules = rules_of(spec, args, head);
-        OnlineSoftmax softmax(spec.head_size);
+        OnlineSoftmax softmax(head_size_v);
         for (int token = 0; token < seq_len; ++token) {
           const int64_t distance = token - query_position;
           if (!sees(spec, args, queries.is_causal, query_position, token)) continue;
@@ -276,6 +287,14 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
               row_offset(spec, args, seq, token, /*is_key=*/true) + kv_head * args.k_strides.head;
           const int64_t v_row =
               row_offset(spec, args, seq, token, /*is_key=*/false) + kv_head * args.v_strides.head;
+          if (spec.token_scales) {
+            const auto scale = [&](const float* scales, const KvStrides& strides) {
+              return scales[row_offset(spec, args, seq, token, strides, strides.token) +
+                            kv_head * strides.head];
+            };
+            k.scale = scale(args.k_scale, args.k_scale_strides);
+            v.scale = scale(args.v_scale, args.v_scale_strides);
+          }
           double dot = 0;
           for (int i = 0; i < spec.head_size; ++i) {
             dot += q.at(q_row + i) * k.at(k_row + key_offset(spec, i));
@@ -284,7 +303,7 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
         }
         if (spec.sinks) softmax.add(rules.sink);
         const int64_t row = static_cast<int64_t>(query) * num_heads + head;
-        softmax.finish(out + row * spec.head_size, lse + row);
+        softmax.finish(out + row * head_size_v, lse + row);
       }
     }
   }

@@ -33,6 +33,7 @@ struct ElementScales {
   float q = 1;
   float k = 1;
   float v = 1;
+  float out = 1;
 };
 
 // One query head of one query token, with the keys that it sees. Elements of narrow types widened
@@ -40,15 +41,21 @@ struct ElementScales {
 struct HeadProblem {
   const float* q = nullptr;  // [head_size]
   const float* k = nullptr;  // [num_tokens, head_size]
-  const float* v = nullptr;  // [num_tokens, head_size]
+  const float* v = nullptr;  // [num_tokens, head_size_v]
   int64_t num_tokens = 0;
   int head_size = 0;
+  int head_size_v = 0;
   ScoreRules rules;
   int64_t first_distance = 0;  // position of the first key, counted from the query's
   // [num_tokens]: 0 = not seen after all. Null: all are.
   const uint8_t* seen = nullptr;
   ElementScales scales = {};
+  // [num_tokens]: of each token's key and value, beside those. Null: 1.
+  const float* k_scales = nullptr;
+  const float* v_scales = nullptr;
 
+  float k_scale(int64_t token) const { return k_scales == nullptr ? 1.0f : k_scales[token]; }
+  float v_scale(int64_t token) const { return v_scales == nullptr ? 1.0f : v_scales[token]; }
   bool sees(int64_t token) const { return seen == nullptr || seen[token] != 0; }
 };
 
@@ -59,7 +66,7 @@ struct HeadMagnitudes {
 };
 
 // out[i] = sum_t p_t v_t[i], p = softmax(score_t), and lse = ln sum_t exp(score_t), where the sink
-// takes part in both sums. No tokens: out = 0, lse = the sink, or -inf. `out` is [head_size];
+// takes part in both sums. No tokens: out = 0, lse = the sink, or -inf. `out` is [head_size_v];
 // `magnitudes` may be null.
 void dense_attention(const HeadProblem& problem, double* out, double* lse,
                      HeadMagnitudes* magnitudes = nullptr);
@@ -76,7 +83,7 @@ void naive_attention(DataType compute_type, DataType out_type, const HeadProblem
 
 // All sequences and heads of one launch. The pointers of `args` are host pointers; q and the caches
 // have the types of `spec`; args.out, args.lse, the workspace and the split fields are not looked
-// at. `out` is [query tokens, num_heads, head_size], `lse` [query tokens, num_heads], both
+// at. `out` is [query tokens, num_heads, head_size_v], `lse` [query tokens, num_heads], both
 // contiguous. Each key is masked by the definition of what a query sees, one by one.
 void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* out, double* lse);
 

@@ -31,6 +31,18 @@ class BatchBuilder {
     int64_t num_blocks = 0;
   };
 
+  // A token's place in the caches.
+  struct Slot {
+    int64_t block = 0;
+    int64_t token = 0;  // of the block
+    int64_t head = 0;
+
+    int64_t first_element(const KvPlace& place) const {
+      return place.offset + block * place.strides.block + token * place.strides.token +
+             head * place.strides.head;
+    }
+  };
+
   void make_custom_mask();
 
   const KernelSpec& spec() const { return batch_.options.spec; }
@@ -41,8 +53,11 @@ class BatchBuilder {
   void find_donor(int seq);
   std::vector<int32_t> shuffled(int64_t count);
   void lay_out_caches();
+  void lay_out_token_scales();
   void make_tokens(int seq);
-  void store(const KvPlace& place, int64_t block, int64_t offset, int64_t head, const float* row);
+  void store(const KvPlace& place, const Slot& slot, const float* row, int row_elements);
+  void store_scale(const KvPlace& place, std::vector<float>& scales, const KvStrides& strides,
+                   const Slot& slot, float scale, int row_elements);
 
   AttentionBatch batch_;
   SplitMix64 rng_;

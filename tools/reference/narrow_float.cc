@@ -1,5 +1,6 @@
 #include "tools/reference/narrow_float.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -26,6 +27,7 @@ constexpr Format kE4m3 = {8, 3, -6, 0x7e, 0x7e, 0x7f, 0x7f};
 constexpr Format kE5m2 = {8, 2, -14, 0x7b, 0x7b, 0x7c, 0x7f};
 
 constexpr uint32_t kFloatInfinity = 0x7f800000u;
+constexpr float kGreatestInt8 = 127.0f;  // -128 is left out, so that the range is even
 
 const Format& format_of(DataType type) {
   switch (type) {
@@ -88,10 +90,16 @@ uint32_t narrow(DataType type, float value) {
 }  // namespace
 
 float decode_float(DataType type, uint32_t code) {
+  if (type == DataType::kInt8) return static_cast<float>(static_cast<int8_t>(code));
   return type == DataType::kFloat32 ? std::bit_cast<float>(code) : widen(type, code);
 }
 
 uint32_t encode_float(DataType type, float value) {
+  if (type == DataType::kInt8) {
+    if (std::isnan(value)) return 0;
+    const float whole = std::nearbyint(std::clamp(value, -kGreatestInt8, kGreatestInt8));
+    return static_cast<uint8_t>(static_cast<int8_t>(whole));
+  }
   return type == DataType::kFloat32 ? std::bit_cast<uint32_t>(value) : narrow(type, value);
 }
 
@@ -105,6 +113,7 @@ double unit_roundoff(DataType type) {
 }
 
 float greatest_value(DataType type) {
+  if (type == DataType::kInt8) return kGreatestInt8;
   // The code below that of infinity.
   return type == DataType::kFloat32 ? std::bit_cast<float>(kFloatInfinity - 1)
                                     : widen(type, format_of(type).greatest);

@@ -1,7 +1,8 @@
 // Exact conversions between float32 and the data types of the tensors, on the host. Narrowing
 // rounds to nearest, ties to even, as the GPU's cvt.rn does. f16 and bf16 become infinite beyond
 // their range; the formats of 8 bits saturate, infinity too, as cvt.rn.satfinite does. NaN becomes
-// 0x7fff or 0x7f, as there. Not for speed. Thread-safety: free functions without state.
+// 0x7fff or 0x7f, as there. int8 holds whole numbers in [-127, 127], saturates too, and takes 0 for
+// NaN. Not for speed. Thread-safety: free functions without state.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@ uint32_t encode_float(DataType type, float value);
 float round_to_type(DataType type, float value);
 
 // Half the distance from 1 to the next value: the relative error of one rounding. 2^-11 for f16,
-// 2^-8 for bf16, 2^-24 for f32, 2^-4 and 2^-3 for e4m3 and e5m2.
+// 2^-8 for bf16, 2^-24 for f32, 2^-4 and 2^-3 for e4m3 and e5m2. Not of int8.
 double unit_roundoff(DataType type);
 
-// The greatest finite value. Of e4m3 448, of e5m2 57344.
+// The greatest finite value. Of e4m3 448, of e5m2 57344, of int8 127.
 float greatest_value(DataType type);
 
 // Element `index` of an array of the type. Alignment does not matter.

@@ -14,8 +14,12 @@ namespace {
 constexpr float kExtremeScore = 5.2e4f;
 constexpr int kExtremeElements = 4;      // elements of q and k that make the score large
 constexpr float kExtremeQuery = 256.0f;  // their value in q
-// And in K of 8 bits, where the scale makes up for the rest: the greatest e4m3, an e5m2 too.
-constexpr float kExtremeCode = 448.0f;
+// Octaves over which the scales of tokens are spread.
+constexpr int kScaleOctaves = 8;
+// An extreme element in K of 8 bits, where the scale makes up for the rest: the greatest e4m3, an
+// e5m2 too, or the greatest int8.
+float extreme_code(DataType type) { return type == DataType::kInt8 ? 127.0f : 448.0f; }
+
 // K's and V's scales of different heads lie in every second place, for the stride to matter.
 constexpr int64_t kScaleStride = 2;
 constexpr float kGreatestNormal = 3.5f;  // of SplitMix64::normal()
@@ -23,12 +27,14 @@ constexpr float kGreatestNormal = 3.5f;  // of SplitMix64::normal()
 bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
 
 // Between 1 and 1.6, so that a scale is no power of two and all values are in range.
+constexpr float kLeastMargin = 1.0f;
+constexpr float kGreatestMargin = 1.6f;
 float margin(SplitMix64& rng) { return 1.3f + 0.3f * rng.uniform(); }
 
 // One element of eight is spread over all the octaves of a type of 8 bits, from the greatest value
-// to the least subnormal number: 448 to 2^-9, 57344 to 2^-16.
+// to the least subnormal number: 448 to 2^-9, 57344 to 2^-16, 127 to 1.
 float spread(SplitMix64& rng, DataType type, float value) {
-  const int octaves = type == DataType::kFloat8E4m3 ? 18 : 32;
+  const int octaves = type == DataType::kInt8 ? 8 : type == DataType::kFloat8E4m3 ? 18 : 32;
   return rng.below(8) == 0 ? std::ldexp(value, -static_cast<int>(rng.below(octaves))) : value;
 }
 
@@ -37,7 +43,7 @@ float spread(SplitMix64& rng, DataType type, float value) {
 ValueSource::ValueSource(const BatchOptions& options, float softmax_scale)
     : options_(options), softmax_scale_(softmax_scale) {
   extreme_key_ = is_8_bit(options.spec.kv_dtype)
-                     ? std::copysign(kExtremeCode, softmax_scale)
+                     ? std::copysign(extreme_code(options.spec.kv_dtype), softmax_scale)
                      : kExtremeScore / (softmax_scale * kExtremeElements * kExtremeQuery);
   draw_scales();
 }
@@ -51,23 +57,46 @@ void ValueSource::draw_q(SplitMix64& rng, float* row) const {
   }
 }
 
-void ValueSource::draw_k_and_v(SplitMix64& rng, int64_t kv_head, float* k_row, float* v_row) const {
+ValueSource::TokenScales ValueSource::draw_k_and_v(SplitMix64& rng, int64_t kv_head, float* k_row,
+                                                   float* v_row) const {
   const DataType type = options_.spec.kv_dtype;
   const LogitRegime regime = options_.logits;
   const bool negative =
       regime == LogitRegime::kLow || (regime == LogitRegime::kMixed && (rng.next() >> 63) != 0);
   const auto place = static_cast<size_t>(kv_head * kv_scale_stride_);
-  for (int i = 0; i < options_.spec.head_size; ++i) {
+  TokenScales scales;
+  float v_factor = 1;
+  if (options_.spec.token_scales) {
+    scales = draw_token_scales(rng);
+    // Values as far apart as their scales, so that each token uses all codes.
+    v_factor = scales.v * greatest_value(type) / kLeastMargin;
+  } else if (is_8_bit(type)) {
+    scales = {k_scale_[place], v_scale_[place]};
+  }
+  const int head_size_v = value_head_size(options_.spec);
+  for (int i = 0; i < std::max(options_.spec.head_size, head_size_v); ++i) {
     const float large = negative ? -extreme_key_ : extreme_key_;
     float k = is_extreme_element(i) ? large : small_value(rng);
-    float v = rng.uniform();
+    float v = rng.uniform() * v_factor;
     if (is_8_bit(type)) {
-      if (!is_extreme()) k = spread(rng, type, k) / k_scale_[place];
-      v = spread(rng, type, v) / v_scale_[place];
+      if (!is_extreme()) k = spread(rng, type, k) / scales.k;
+      v = spread(rng, type, v) / scales.v;
     }
-    k_row[i] = round_to_type(type, k);
-    v_row[i] = round_to_type(type, v);
+    if (i < options_.spec.head_size) k_row[i] = round_to_type(type, k);
+    if (i < head_size_v) v_row[i] = round_to_type(type, v);
   }
+  return scales;
+}
+
+ValueSource::TokenScales ValueSource::draw_token_scales(SplitMix64& rng) const {
+  const auto spread_scale = [&](float scale) {
+    return std::ldexp(margin(rng) * scale, -static_cast<int>(rng.below(kScaleOctaves)));
+  };
+  const float greatest = greatest_value(options_.spec.kv_dtype);
+  // K is not spread: its elements have one size, and a smaller scale would cut them off.
+  const float k = is_extreme() ? extreme_scale_ * (1.02f + 0.02f * rng.uniform())
+                               : margin(rng) * kGreatestNormal / greatest;
+  return {k, spread_scale(1 / greatest)};
 }
 
 bool ValueSource::is_extreme_element(int i) const {
@@ -93,10 +122,15 @@ void ValueSource::draw_scales() {
     q_scale = margin(rng) * (is_extreme() ? 0.5f : kGreatestNormal / greatest_value(spec.q_dtype));
     q_scale_ = {q_scale};
   }
+  if (is_8_bit(spec.out_dtype)) {
+    const float greatest_result = spec.token_scales ? kGreatestMargin : 1.0f;
+    out_scale_ = {margin(rng) * greatest_result / greatest_value(spec.out_dtype)};
+  }
   if (!is_8_bit(spec.kv_dtype)) return;
   const float greatest = greatest_value(spec.kv_dtype);
-  const float extreme_scale = kExtremeScore / (std::abs(softmax_scale_) * kExtremeElements *
-                                               kExtremeQuery * kExtremeCode * q_scale);
+  extreme_scale_ = kExtremeScore / (std::abs(softmax_scale_) * kExtremeElements * kExtremeQuery *
+                                    extreme_code(spec.kv_dtype) * q_scale);
+  if (spec.token_scales) return;
   const int64_t num_scales = options_.per_head_scales ? options_.num_kv_heads : 1;
   kv_scale_stride_ = options_.per_head_scales ? kScaleStride : 0;
   const auto size = static_cast<size_t>((num_scales - 1) * kv_scale_stride_ + 1);
@@ -105,7 +139,7 @@ void ValueSource::draw_scales() {
   for (int64_t head = 0; head < num_scales; ++head) {
     const auto place = static_cast<size_t>(head * kv_scale_stride_);
     // Up to 4 % more: scores stay below 6e4.
-    k_scale_[place] = is_extreme() ? extreme_scale * (1.02f + 0.02f * rng.uniform())
+    k_scale_[place] = is_extreme() ? extreme_scale_ * (1.02f + 0.02f * rng.uniform())
                                    : margin(rng) * kGreatestNormal / greatest;
     v_scale_[place] = margin(rng) / greatest;
   }

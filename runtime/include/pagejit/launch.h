@@ -14,10 +14,11 @@ namespace pagejit {
 // contiguous. NHD cache [num_blocks, block_size, num_kv_heads, head_size]:
 // {block_size*num_kv_heads*head_size, num_kv_heads*head_size, head_size}. HND cache [num_blocks,
 // num_kv_heads, block_size, head_size]: {num_kv_heads*block_size*head_size, head_size,
-// block_size*head_size}. Each must be a multiple of 16 bytes, so that rows are copied 16 bytes at a
-// time; where a row of 8-bit elements is no multiple of 16 bytes (head_size 8, 24, 40, ...), of 8
-// bytes: such rows are copied 8 bytes at a time, which takes twice the instructions. Where the
-// spec's kv_layout is vLLM's, `token` is not looked at: K and V are packed within a block and head.
+// block_size*head_size}; V's have head_size_v. Each must be a multiple of 16 bytes, so that rows
+// are copied 16 bytes at a time; where a row of 8-bit elements is no multiple of 16 bytes
+// (head_size 8, 24, 40, ...), of 8 bytes: such rows are copied 8 bytes at a time, which takes twice
+// the instructions. The spec's kv_alignment may ask for less. Where the spec's kv_layout is vLLM's,
+// `token` is not looked at: K and V are packed within a block and head.
 struct KvStrides {
   int64_t block = 0;
   int64_t token = 0;
@@ -31,8 +32,8 @@ struct AttentionArgs {
   int64_t q_stride_token = 0;
   int64_t q_stride_head = 0;
 
-  // Caches as described by KvStrides. 16-byte aligned. K and V may lie in one allocation,
-  // interleaved.
+  // Caches as described by KvStrides. Aligned to the spec's kv_alignment, 16 bytes. K and V may lie
+  // in one allocation, interleaved.
   const void* k_cache = nullptr;
   const void* v_cache = nullptr;
   KvStrides k_strides;
@@ -45,6 +46,13 @@ struct AttentionArgs {
   const float* k_scale = nullptr;
   const float* v_scale = nullptr;
   int64_t kv_scale_stride = 0;
+  // Where the spec has token_scales, instead of kv_scale_stride: k_scale and v_scale hold one for
+  // each row of K and V, by these strides in floats. [num_blocks, block_size, num_kv_heads]:
+  // {block_size*num_kv_heads, num_kv_heads, 1}. In line behind rows of head_size bytes: k_scale is
+  // k_cache + head_size bytes, and the strides are a fourth of K's. Without blocks, `token` and
+  // `head` hold.
+  KvStrides k_scale_strides;
+  KvStrides v_scale_strides;
   // Number of blocks in the caches; used only by debug kernels to check block ids. 0 = not checked.
   int64_t num_blocks = 0;
 
@@ -80,10 +88,14 @@ struct AttentionArgs {
   // Where causality is per sequence: uint8 [num_seqs], not 0 = causal.
   const uint8_t* causal_flags = nullptr;
 
-  // As q. 16-byte aligned, strides multiples of 8.
+  // As q, but with head_size_v elements. 16-byte aligned, strides multiples of 8.
   void* out = nullptr;
   int64_t out_stride_token = 0;
   int64_t out_stride_head = 0;
+  // Where the spec's out_dtype has 8 bits: f32 [1] in device memory, positive and finite. The
+  // result is divided by it and rounded to nearest even; what lies beyond the range becomes the
+  // greatest value.
+  const float* out_scale = nullptr;
 
   // Optional f32 [num_query_tokens, num_kv_heads * group_size], contiguous: natural log of the sum
   // of exp(score) over the keys that are seen, where a score is what the softmax gets (scaled,

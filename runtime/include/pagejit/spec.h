@@ -73,12 +73,18 @@ enum class KvLayout : uint8_t {
 struct KernelSpec {
   QueryLengths queries = QueryLengths::kOne;
   DataType q_dtype = DataType::kBFloat16;
-  // f16, bf16, fp8_e4m3 or fp8_e5m2. The formats of 8 bits have scales (AttentionArgs::k_scale) and
-  // are computed in f16; with f16 or bf16, q_dtype is the same or f32. q_dtype may be fp8_e4m3
-  // where this has 8 bits.
+  // f16, bf16, fp8_e4m3, fp8_e5m2, or int8 with token_scales. Those of 8 bits have scales
+  // (AttentionArgs::k_scale) and are computed in f16; with f16 or bf16, q_dtype is the same or f32.
+  // q_dtype may be fp8_e4m3 where this has 8 bits.
   DataType kv_dtype = DataType::kBFloat16;
-  DataType out_dtype = DataType::kBFloat16;  // f16, bf16 or f32, whatever the others are
-  int head_size = 128;  // elements per head of q, K, V and out: a multiple of 8 in [8, 256], or 512
+  // f16, bf16, f32, or fp8_e4m3 with a scale (AttentionArgs::out_scale), whatever the others are.
+  DataType out_dtype = DataType::kBFloat16;
+  // Elements per head of q and K, and of V and out unless head_size_v says otherwise: a multiple of
+  // 8 in [8, 256], or 512; with a head_size_v also 576.
+  int head_size = 128;
+  // Elements per head of V and out: 0 or head_size for the same, 128 where head_size is 192, 512
+  // where it is 576.
+  int head_size_v = 0;
   int block_size = 16;  // tokens per KV block: [1, 65536]
   int group_size = 1;   // query heads per KV head: [1, 128]
   // Must be kNone where queries is kOne: a single query token sees all keys.
@@ -86,6 +92,13 @@ struct KernelSpec {
   KvTable kv_table = KvTable::kBlocks;  // kContiguous needs block_size 1
   // kVllm needs block_size to be a multiple of 8, and head_size of x.
   KvLayout kv_layout = KvLayout::kRows;
+  // K and V have a scale for each token and KV head; kv_dtype has 8 bits, kv_layout is kRows.
+  bool token_scales = false;
+  // What the pointers and strides of K and V are multiples of, in bytes: 16, 8 or 4. Rows are
+  // copied by as many bytes at a time, as far as these divide their size; 4 takes four times the
+  // instructions of 16. For rows with their scales in line: head_size + 4 bytes from one to the
+  // next.
+  int kv_alignment = 16;
   bool window = false;       // a sliding window: AttentionArgs::window_left and window_right hold
   bool chunked = false;      // chunked-local attention: AttentionArgs::chunk_size holds
   bool custom_mask = false;  // a bit for each query token and key, AttentionArgs::custom_mask
@@ -98,6 +111,11 @@ struct KernelSpec {
   bool operator==(const KernelSpec&) const = default;
 };
 
+// Elements per head of V and out.
+constexpr int value_head_size(const KernelSpec& spec) {
+  return spec.head_size_v == 0 ? spec.head_size : spec.head_size_v;
+}
+
 // Every rule answers with the field, its value and what is legal (kInvalidArgument, or kUnsupported
 // for what a later version may serve).
 PAGEJIT_EXPORT Status validate(const KernelSpec& spec);
@@ -107,9 +125,10 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
-// "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm" and the switches window,
-// chunked, custom_mask, soft_cap, alibi, sinks and debug ("window=1") follow where they are set.
-// Equal specs give equal text; different specs differ.
+// "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
+// "kv_alignment=" and the switches token_scales, window, chunked, custom_mask, soft_cap, alibi,
+// sinks and debug ("window=1") follow where they are set. Specs that mean the same have the same
+// text; others differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for

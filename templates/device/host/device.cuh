@@ -65,6 +65,10 @@ PAGEJIT_UNCHECKED inline void cp_async_8(void* shared, const void* global, bool 
                                          Loc loc = Loc::current()) {
   api->cp_async(shared, global, 8, valid ? 8 : 0, loc);
 }
+PAGEJIT_UNCHECKED inline void cp_async_4(void* shared, const void* global, bool valid,
+                                         Loc loc = Loc::current()) {
+  api->cp_async(shared, global, 4, valid ? 4 : 0, loc);
+}
 template <int kBytes>
 PAGEJIT_UNCHECKED inline void cp_async_part(void* shared, const void* global, int valid_bytes,
                                             Loc loc = Loc::current()) {
@@ -132,14 +136,23 @@ PAGEJIT_UNCHECKED inline uint32_t unpack_e4m3x2(uint32_t pair) {
              pagejit_emulator::f32_from_e4m3(pair >> 8 & 0xffu)))
              << 16;
 }
-PAGEJIT_UNCHECKED inline uint32_t mul_f16x2(uint32_t a, uint32_t b) {
+// The two halves of a and of b, combined in f32 and rounded. A sum is exact in f32 unless it is
+// rounded to the greater one in f16 as well.
+template <class Combine>
+PAGEJIT_UNCHECKED inline uint32_t combine_f16x2(uint32_t a, uint32_t b, Combine combine) {
   using pagejit_emulator::f16_from_f32;
   using pagejit_emulator::f32_from_f16;
-  const auto half = [](uint32_t v, int i) { return static_cast<uint16_t>(v >> (16 * i)); };
-  const auto product = [&](int i) {
-    return static_cast<uint32_t>(f16_from_f32(f32_from_f16(half(a, i)) * f32_from_f16(half(b, i))));
+  const auto of_half = [&](int i) {
+    const auto half = [i](uint32_t v) { return f32_from_f16(static_cast<uint16_t>(v >> (16 * i))); };
+    return static_cast<uint32_t>(f16_from_f32(combine(half(a), half(b))));
   };
-  return product(0) | product(1) << 16;
+  return of_half(0) | of_half(1) << 16;
+}
+PAGEJIT_UNCHECKED inline uint32_t mul_f16x2(uint32_t a, uint32_t b) {
+  return combine_f16x2(a, b, [](float x, float y) { return x * y; });
+}
+PAGEJIT_UNCHECKED inline uint32_t add_f16x2(uint32_t a, uint32_t b) {
+  return combine_f16x2(a, b, [](float x, float y) { return x + y; });
 }
 PAGEJIT_UNCHECKED inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;

@@ -59,6 +59,12 @@ PAGEJIT_DEVICE uint32_t mul_f16x2(uint32_t a, uint32_t b) {
   return y;
 }
 
+PAGEJIT_DEVICE uint32_t add_f16x2(uint32_t a, uint32_t b) {
+  uint32_t y;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
+
 PAGEJIT_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   uint32_t y;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(selector));

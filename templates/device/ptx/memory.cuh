@@ -134,6 +134,14 @@ PAGEJIT_DEVICE void cp_async_8(void* shared, const void* global, bool valid) {
                : "memory");
 }
 
+PAGEJIT_DEVICE void cp_async_4(void* shared, const void* global, bool valid) {
+  const uint32_t source_bytes = valid ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
+               "l"(global), "r"(source_bytes)
+               : "memory");
+}
+
 // kBytes is 8 or 16; the first valid_bytes are copied, zeros follow.
 template <int kBytes>
 PAGEJIT_DEVICE void cp_async_part(void* shared, const void* global, int valid_bytes) {
