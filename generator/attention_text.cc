@@ -59,6 +59,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.soft_cap) name += "_cap";
   if (spec.alibi) name += "_alibi";
   if (spec.sinks) name += "_sinks";
+  if (spec.batch_invariant) name += "_invariant";
   if (spec.debug) name += "_debug";
   return name;
 }
@@ -143,6 +144,8 @@ TextSwitches switches_of(const AttentionConfig& c) {
       {"PAGEJIT_SOFT_CAP", c.has_soft_cap},
       {"PAGEJIT_ALIBI", c.has_alibi},
       {"PAGEJIT_SINKS", c.has_sinks},
+      {"PAGEJIT_BATCH_INVARIANT", c.is_batch_invariant},
+      {"PAGEJIT_INVARIANT_BEGIN", c.is_batch_invariant && (c.has_window || c.has_chunks)},
       {"PAGEJIT_DEBUG", c.debug},
   };
 }

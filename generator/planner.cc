@@ -24,7 +24,8 @@ int estimate_registers(const AttentionConfig& c) {
   const int scores_and_p = token_tiles * c.row_tiles * 8;
   constexpr int kOther = 84;  // measured rest of compiled kernels, d 64 to 256
   // Positions, slopes, limits and constants of what is switched on, as compiled kernels have them.
-  const int features = (c.is_ragged ? 3 : 0) + (c.has_alibi ? 2 * c.row_tiles : 0) +
+  const int features = (c.is_ragged ? 3 : 0) + (c.is_batch_invariant ? 6 : 0) +
+                       (c.has_alibi ? 2 * c.row_tiles : 0) +
                        (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
                        (c.has_custom_mask ? 8 * c.row_tiles * token_tiles + 16 : 0) +
                        (c.has_token_scales ? 8 + 4 * token_tiles : 0);
@@ -153,6 +154,7 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   c.kv_alignment = spec.kv_alignment;
   c.block_size = spec.block_size;
   c.group_size = spec.group_size;
+  c.is_batch_invariant = spec.batch_invariant;
   c.debug = spec.debug;
   return c;
 }

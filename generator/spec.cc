@@ -126,6 +126,11 @@ Status check_queries(const KernelSpec& spec) {
                      std::string(data_type_name(spec.kv_dtype)));
     }
   }
+  if (spec.batch_invariant && spec.queries == QueryLengths::kOne) {
+    return invalid(
+        "batch_invariant 1: must be 0 where queries is one (0); few (1) and many (2) take single "
+        "query tokens too, by one kernel for all");
+  }
   if (spec.window && spec.chunked) {
     return invalid("window 1: must be 0 where chunked is 1; a chunk is a window of its own");
   }
@@ -159,6 +164,7 @@ constexpr Switch kSwitches[] = {{"token_scales", &KernelSpec::token_scales},
                                 {"soft_cap", &KernelSpec::soft_cap},
                                 {"alibi", &KernelSpec::alibi},
                                 {"sinks", &KernelSpec::sinks},
+                                {"batch_invariant", &KernelSpec::batch_invariant},
                                 {"debug", &KernelSpec::debug}};
 
 }  // namespace
@@ -311,7 +317,8 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   return invalid("spec field \"" + name +
                  "\": legal are q, kv, out, head_size, head_size_v, block_size, group_size, "
                  "causal, table, layout, kv_alignment, token_scales, window, chunked, custom_mask, "
-                 "soft_cap, alibi, sinks, debug");
+                 "soft_cap, alibi, sinks, "
+                 "batch_invariant, debug");
 }
 
 }  // namespace

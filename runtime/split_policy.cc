@@ -126,7 +126,9 @@ int choose_splits(const SplitDevice& device, int64_t num_units, int64_t max_seq_
   consider(device.num_sms / 2);
   for (int per_sm = 1; per_sm < device.ctas_per_sm; ++per_sm) consider(device.num_sms * per_sm);
   for (int round = 1; round <= kMaxRounds; ++round) consider(device.slots() * round);
-  return best;
+  if (device.fixed_split_tokens == 0 || best == 1) return best;
+  const int64_t all = ceil_div(std::min(max_seq_len, kMaxTokens), device.fixed_split_tokens);
+  return all <= kMaxSplits && units * all <= max_partials(device) ? static_cast<int>(all) : 1;
 }
 
 int64_t max_partials(const SplitDevice& device) { return int64_t{kMaxRounds} * device.slots(); }

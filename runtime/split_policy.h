@@ -27,8 +27,9 @@ struct SplitDevice {
       64.0;      // what one CTA reaches alone: its bytes in flight over the latency of about 1 us
   int rows = 1;  // of a unit: pagejit_shared::partial_rows()
   int head_size_v = 128;
-  int tile_tokens = 64;   // tokens that a CTA stages at once
-  int token_bytes = 512;  // of K and V of one token and KV head
+  int tile_tokens = 64;        // tokens that a CTA stages at once
+  int fixed_split_tokens = 0;  // 0: splits have any number of tiles
+  int token_bytes = 512;       // of K and V of one token and KV head
 
   int slots() const { return num_sms * ctas_per_sm; }
   // kMinSplitTokens, rounded up to whole tiles.
@@ -42,8 +43,9 @@ double estimate_decode_ns(const SplitDevice& device, int num_units, int64_t max_
                           int num_splits);
 
 // The number of splits that minimises estimate_decode_ns. num_units = num_seqs * num_kv_heads >= 0.
-// In [1, kMaxSplits]; 1 where the merge units exceed the workspace's counters. The partials of a
-// split launch, num_units * result, never exceed max_partials(device).
+// Where splits have a fixed size, as many as the longest sequence has, or 1. In [1, kMaxSplits]; 1
+// where the merge units exceed the workspace's counters. The partials of a split launch, num_units
+// * result, never exceed max_partials(device).
 int choose_splits(const SplitDevice& device, int64_t num_units, int64_t max_seq_len);
 
 // Upper bound of num_units * num_splits over all launches that choose_splits() splits.

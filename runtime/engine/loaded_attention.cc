@@ -23,6 +23,7 @@ void LoadedAttention::describe_device(const DeviceInfo& info, int ctas_per_sm) {
   split.rows = pagejit_shared::partial_rows(config.attention);
   split.head_size_v = value_head_size(config.spec);
   split.tile_tokens = config.tile_tokens();
+  if (config.spec.batch_invariant) split.fixed_split_tokens = pagejit_shared::kFixedSplitTokens;
   split.token_bytes = (config.spec.head_size + split.head_size_v) * element_bytes;
   // All stages but the one being computed on are in flight.
   const int stages = std::max(1, config.attention.num_stages - 1);

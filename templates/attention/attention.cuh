@@ -82,9 +82,46 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   softmax.finish();
 }
 
+// One split: its tokens, then its rows into the result or the workspace.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWork& work,
+                                AttentionShared<C>& shared) {
+  const int warp = dev::thread_idx() / 32;
+  const int token_group = warp / C.row_warps;
+  const int row_warp = warp % C.row_warps;
+  OnlineSoftmax<C> softmax;
+  softmax.clear();
+  attend<C>(params, work, shared, softmax, token_group, row_warp);
+
+  const AttentionOutput<C> output(params, work);
+  MergeBuffer<C>& merge = shared.u.merge;
+  const int num_units = output.num_units();
+  uint32_t units_to_merge = 0;
+  for (int i = 0; i < num_units; ++i) {
+    // Each split starts with another unit, so that splits which finish together are last at
+    // different units.
+    const int unit = (i + work.split_idx) % num_units;
+    dev::sync_cta();  // the ring, or the unit before, has been read by all
+    stage_unit<C>(merge, softmax, unit, token_group, row_warp);
+    dev::sync_cta();  // the unit is there for all
+#if PAGEJIT_BATCH_INVARIANT
+    merge_token_groups<C>(output, merge, shared.totals, work, unit);
+#else
+    merge_token_groups<C>(output, merge, work, unit);
+#endif
+    if (work.num_active_splits > 1 &&
+        arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
+      units_to_merge |= 1u << unit;
+    }
+  }
+  // After all arrivals, so that no other CTA waits for this one's merging.
+  for (int unit = 0; unit < num_units; ++unit) {
+    if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
+  }
+}
+
 template <AttentionConfig C>
 PAGEJIT_DEVICE void attention(const AttentionParams& params) {
-  using Traits = AttentionTraits<C>;
   static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
@@ -106,32 +143,13 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 
-  const int warp = dev::thread_idx() / 32;
-  const int token_group = warp / C.row_warps;
-  const int row_warp = warp % C.row_warps;
-  OnlineSoftmax<C> softmax;
-  softmax.clear();
-  attend<C>(params, work, shared, softmax, token_group, row_warp);
-
-  const AttentionOutput<C> output(params, work);
-  MergeBuffer<C>& merge = shared.u.merge;
-  const int num_units = output.num_units();
-  uint32_t units_to_merge = 0;
-  for (int i = 0; i < num_units; ++i) {
-    // Each split starts with another unit, so that splits which finish together are last at
-    // different units.
-    const int unit = (i + work.split_idx) % num_units;
-    dev::sync_cta();  // the ring, or the unit before, has been read by all
-    stage_unit<C>(merge, softmax, unit, token_group, row_warp);
-    dev::sync_cta();  // the unit is there for all
-    merge_token_groups<C>(output, merge, work, unit);
-    if (work.num_active_splits > 1 &&
-        arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
-      units_to_merge |= 1u << unit;
-    }
+#if PAGEJIT_BATCH_INVARIANT
+  while (true) {
+    serve_split<C>(params, work, shared);
+    if (!work.take_next_split(AttentionTraits<C>::kTileTokens)) break;
+    dev::sync_cta();  // the merge buffer, where the ring will be, has been read by all
   }
-  // After all arrivals, so that no other CTA waits for this one's merging.
-  for (int unit = 0; unit < num_units; ++unit) {
-    if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
-  }
+#else
+  serve_split<C>(params, work, shared);
+#endif
 }

@@ -77,6 +77,12 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
+#if PAGEJIT_INVARIANT_BEGIN
+  // Tokens of this group in a tile before the first one that a row sees: they may be anything.
+  PAGEJIT_DEVICE int num_hidden(int tile_idx) const {
+    return work_.range_begin - first_token(tile_idx);
+  }
+#endif
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
@@ -113,6 +119,9 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {};
+#if PAGEJIT_INVARIANT_BEGIN
+    if (token < work_.range_begin) return {};
+#endif
 #if PAGEJIT_KV_CONTIGUOUS
     const int64_t row = static_cast<int64_t>(first_row_) + token;
 #if PAGEJIT_TOKEN_SCALES
@@ -156,7 +165,11 @@ class KvStream {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
     const bool has_tile = tile_idx < num_tiles_;
-    const int valid = num_valid(tile_idx);
+#if PAGEJIT_INVARIANT_BEGIN
+    const Valid valid = {num_hidden(tile_idx), num_valid(tile_idx)};
+#else
+    const Valid valid = {num_valid(tile_idx)};
+#endif
 #if PAGEJIT_KV_VLLM
     if (has_tile) copy_k(stage, rows.k, valid);
     dev::cp_async_commit();
@@ -173,6 +186,18 @@ class KvStream {
   }
 
  private:
+  // Which tokens of a group's part of a tile are copied; the others become zeros.
+  struct Valid {
+#if PAGEJIT_INVARIANT_BEGIN
+    int begin;
+    int end;
+    PAGEJIT_DEVICE bool has(int token) const { return token >= begin && token < end; }
+#else
+    int end;
+    PAGEJIT_DEVICE bool has(int token) const { return token < end; }
+#endif
+  };
+
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
@@ -182,7 +207,7 @@ class KvStream {
 
   // k [group_tokens][pitch] <- [head_size / x, block_size, x]; lane i holds the offset of token i.
   // Neighbouring lanes copy neighbouring tokens, which lie 16 bytes apart.
-  PAGEJIT_DEVICE void copy_k(KvStage<C>& stage, int64_t offset_of_lane, int num_valid) const {
+  PAGEJIT_DEVICE void copy_k(KvStage<C>& stage, int64_t offset_of_lane, Valid valid) const {
     constexpr int kThreads = C.row_warps * 32;
     constexpr int kChunks = C.group_tokens * (C.head_size / kX);
     const int token = dev::lane_idx() % C.group_tokens;
@@ -193,14 +218,14 @@ class KvStream {
       if (kChunks % kThreads == 0 || chunk < C.head_size / kX) {
         dev::cp_async_16(&stage.k[token][chunk * kX],
                          from + chunk * (static_cast<int64_t>(C.block_size) * kX),
-                         token < num_valid);
+                         valid.has(token));
       }
     }
   }
 
   // v [head_size_v][pitch] <- [head_size_v, block_size]. Tokens behind the last one are written as zeros:
   // in the cache they may be NaN.
-  PAGEJIT_DEVICE void copy_v(KvStage<C>& stage, int64_t offset_of_lane, int num_valid) const {
+  PAGEJIT_DEVICE void copy_v(KvStage<C>& stage, int64_t offset_of_lane, Valid valid) const {
     constexpr int kCopyBytes = pagejit_shared::v_copy_bytes(C);
     constexpr int kCopyTokens = kCopyBytes / static_cast<int>(sizeof(KvElement));
     constexpr int kElementCopies = C.group_tokens / kCopyTokens;
@@ -208,7 +233,7 @@ class KvStream {
     constexpr int kCopies = C.head_size_v * kElementCopies;
     const int token = dev::lane_idx() % kElementCopies * kCopyTokens;
     const KvElement* from = v_ + dev::shuffle(offset_of_lane, token);
-    int valid_bytes = (num_valid - token) * static_cast<int>(sizeof(KvElement));
+    int valid_bytes = (valid.end - token) * static_cast<int>(sizeof(KvElement));
     valid_bytes = valid_bytes < 0 ? 0 : valid_bytes > kCopyBytes ? kCopyBytes : valid_bytes;
 #pragma unroll
     for (int first = 0; first < kCopies; first += kThreads) {
@@ -226,7 +251,7 @@ class KvStream {
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
-                                int64_t offset_of_lane, int num_valid) const {
+                                int64_t offset_of_lane, Valid valid) const {
     using Copy = RowCopy<C, kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -244,7 +269,7 @@ class KvStream {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][element], cache + offset + element, row < num_valid);
+          copy_chunk(&rows[row][element], cache + offset + element, valid.has(row));
         }
       }
     }
@@ -264,11 +289,11 @@ class KvStream {
   // Those of K and of V together, since the softmax needs both. Of tokens that do not exist they are
   // zero.
   PAGEJIT_DEVICE void copy_scales(KvStage<C>& stage, const KvRowOffsets& rows,
-                                  int num_valid) const {
+                                  Valid valid) const {
     const int lane = dev::lane_idx();
     if (row_warp_ != 0 || lane >= C.group_tokens) return;
-    dev::cp_async_4(&stage.k_scale[lane], k_scale_ + rows.k_scale, lane < num_valid);
-    dev::cp_async_4(&stage.v_scale[lane], v_scale_ + rows.v_scale, lane < num_valid);
+    dev::cp_async_4(&stage.k_scale[lane], k_scale_ + rows.k_scale, valid.has(lane));
+    dev::cp_async_4(&stage.v_scale[lane], v_scale_ + rows.v_scale, valid.has(lane));
   }
 
 #endif

@@ -137,6 +137,14 @@ struct Partial {
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
   }
+#if PAGEJIT_BATCH_INVARIANT
+
+  PAGEJIT_DEVICE void add_split(const PartialStats& stats, const Quad& other, float scale_log2) {
+    const PartialStats batch[1] = {stats};
+    const Quad others[1] = {other};
+    add(batch, others, scale_log2);
+  }
+#endif
 };
 
 #if PAGEJIT_SINKS
@@ -204,10 +212,33 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
   }
 }
 
+#if PAGEJIT_BATCH_INVARIANT
+// Adds a split that is done in turn to those before it, as merge_splits() adds one that has a CTA of
+// its own; gives the sum.
+template <AttentionConfig C>
+PAGEJIT_DEVICE Partial add_to_totals(const AttentionOutput<C>& output, SplitTotals<C>& totals,
+                                     const AttentionWork& work, int row, int element,
+                                     const Partial& split) {
+  auto& acc = *reinterpret_cast<Quad*>(&totals.acc[row][element]);
+  Partial total;
+  if (work.turn > 0) {
+    const PartialStats stats = totals.stats[work.turn % 2][row];
+    total = {stats.row_max, stats.row_sum, acc};
+  }
+  total.add_split({split.row_max, split.row_sum}, split.acc, output.scale_log2);
+  acc = total.acc;
+  if (element == 0) totals.stats[(work.turn + 1) % 2][row] = {total.row_max, total.row_sum};
+  return total;
+}
+
+#endif
 // Merges the token groups of this CTA for one unit: into the result, or into the workspace where
 // other splits follow.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
+#if PAGEJIT_BATCH_INVARIANT
+                                       SplitTotals<C>& totals,
+#endif
                                        const AttentionWork& work, int unit) {
   constexpr int kRowQuads = C.head_size_v / 4;
   for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
@@ -224,6 +255,10 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
+#if PAGEJIT_BATCH_INVARIANT
+    if (work.splits_in_turn > 1) partial = add_to_totals<C>(output, totals, work, row, element, partial);
+    if (work.turn + 1 < work.splits_in_turn) continue;
+#endif
     if (work.num_active_splits <= 1) {
       store_result<C>(output, row, element, partial);
     } else {
@@ -264,7 +299,13 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
               reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size_v));
         }
       }
+#if PAGEJIT_BATCH_INVARIANT
+      // One by one, as a CTA adds up splits that it does in turn.
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) partial.add_split(stats[b], acc[b], output.scale_log2);
+#else
       partial.add(stats, acc, output.scale_log2);
+#endif
       stats_of_row += kBatch * output.kPartialRows;
       acc_of_row += kBatch * output.kPartialRows * C.head_size_v;
     }

@@ -67,13 +67,29 @@ union RingOrMerge {
   MergeBuffer<C> merge;                           // afterwards
 };
 
+#if PAGEJIT_BATCH_INVARIANT
+// The sum of the splits that a CTA does in turn. Accumulators are read and written by one thread each;
+// statistics are read by all threads of a row, so those of the next split lie beside them.
+template <AttentionConfig C>
+struct alignas(16) SplitTotals {
+  float acc[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kMergePitch];
+  pagejit_shared::PartialStats stats[2][AttentionTraits<C>::kTileRows];
+};
+
+#endif
 template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
   RingOrMerge<C> u;
+#if PAGEJIT_BATCH_INVARIANT
+  SplitTotals<C> totals;
+#endif
 };
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
+#if PAGEJIT_BATCH_INVARIANT
+  SplitTotals<C> totals;
+#endif
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
 #if PAGEJIT_SCALE_Q_ROWS
   alignas(16) float q_row_scale[AttentionTraits<C>::kTileRows];

@@ -31,6 +31,12 @@ struct AttentionWork {
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
+#if PAGEJIT_BATCH_INVARIANT
+  int range_begin;     // those that its rows see: [range_begin, range_end)
+  int range_end;
+  int splits_in_turn;  // that this CTA does, one after the other
+  int turn;            // the one it is at
+#endif
 #if PAGEJIT_QK_SCALE
   float qk_scale;  // of a product of an element of q and one of K
 #endif
@@ -39,6 +45,32 @@ struct AttentionWork {
 #endif
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
+#if PAGEJIT_BATCH_INVARIANT
+
+  // Splits, and tiles within them, begin at multiples of their sizes, counted from the sequence's first
+  // token: what a row sees is divided in the same way whatever the other rows see.
+  PAGEJIT_DEVICE int first_split() const {
+    return range_begin / pagejit_shared::kFixedSplitTokens;
+  }
+  PAGEJIT_DEVICE int count_splits() const {
+    if (range_begin >= range_end) return 1;
+    return (range_end - 1) / pagejit_shared::kFixedSplitTokens - first_split() + 1;
+  }
+  // `split` counts from the first one that has tokens.
+  PAGEJIT_DEVICE void take_split(int split, int tile_tokens) {
+    token_begin = (first_split() + split) * pagejit_shared::kFixedSplitTokens;
+    token_end = range_end - token_begin > pagejit_shared::kFixedSplitTokens
+                    ? token_begin + pagejit_shared::kFixedSplitTokens
+                    : range_end;
+    if (token_begin < range_begin) token_begin = range_begin - range_begin % tile_tokens;
+  }
+  // False after the last one.
+  PAGEJIT_DEVICE bool take_next_split(int tile_tokens) {
+    if (++turn >= splits_in_turn) return false;
+    take_split(turn, tile_tokens);
+    return true;
+  }
+#endif
 };
 
 // The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
@@ -305,6 +337,18 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 #endif
   if (work.token_begin > work.token_end) work.token_begin = work.token_end;
 #endif
+#if PAGEJIT_BATCH_INVARIANT
+  work.range_begin = work.token_begin;
+  work.range_end = work.token_end;
+  work.turn = 0;
+  const int num_splits = work.count_splits();
+  const bool has_cta_each = may_split<C>(work) && num_splits <= params.num_splits;
+  work.splits_in_turn = has_cta_each ? 1 : num_splits;
+  work.num_active_splits = has_cta_each ? num_splits : 1;
+  if (work.split_idx >= work.num_active_splits) return false;
+  work.take_split(work.split_idx, kTileTokens);
+  return true;
+#else
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -326,4 +370,5 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
+#endif
 }

@@ -14,6 +14,11 @@ namespace pagejit_shared {
 // so that many splits of many heads do not all end on one SM.
 constexpr int kMergeUnitRows = 16;
 
+// Where results must not depend on the batch, splits begin at multiples of so many tokens: 16 splits
+// of 32k tokens, and a split of 128 bf16 elements is 1 MiB, some 20 us of one SM of an H200, beside
+// which its start and merge are short. A multiple of all tiles.
+constexpr int kFixedSplitTokens = 2048;
+
 // Which keys a query token may see, by position: the last query token of a sequence stands at the
 // last KV token.
 enum class Causality : int {
@@ -67,6 +72,7 @@ struct AttentionConfig {
                          // in each tile
   int min_ctas_per_sm;   // for __launch_bounds__
   int shared_bytes;      // dynamic shared memory; the device asserts that its struct has this size
+  bool is_batch_invariant;  // where is_ragged: splits have kFixedSplitTokens
   bool debug;            // check block ids, lengths and the workspace
 };
 
@@ -154,10 +160,16 @@ PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
   const int rows = tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
   return rows + (scales_q_rows(c) ? (tile_rows(c) * 4 + 15) / 16 * 16 : 0);
 }
+// What a CTA keeps of the splits that it does in turn: accumulators, and statistics twice, those read
+// and those written.
+PAGEJIT_HOST_DEVICE constexpr int split_totals_bytes(const AttentionConfig& c) {
+  if (!c.is_batch_invariant) return 0;
+  return tile_rows(c) * (merge_row_pitch(c.head_size_v_padded) * 4 + 2 * 8);
+}
 PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   const int ring = kv_ring_bytes(c);
   const int merge = merge_buffer_bytes(c);
-  return (ring > merge ? ring : merge) + query_buffer_bytes(c);
+  return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c);
 }
 
 // Strides count elements.

@@ -106,6 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
                 kInvalid, "block_size 16", "must be 1 where kv_table is contiguous (2)"},
         BadSpec{"WindowAndChunks", with([](auto& s) { s.window = s.chunked = true; }), kInvalid,
                 "window 1", "must be 0 where chunked is 1"},
+        BadSpec{"BatchInvariantDecode", with([](auto& s) { s.batch_invariant = true; }), kInvalid,
+                "batch_invariant 1", "must be 0 where queries is one (0)"},
         BadSpec{"CausalDecode", with([](auto& s) { s.causality = Causality::kCausal; }), kInvalid,
                 "causality 1", "must be none (0) where queries is one (0)"}),
     [](const auto& test) { return test.param.name; });

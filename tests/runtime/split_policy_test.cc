@@ -22,6 +22,16 @@ TEST(SplitPolicyTest, OneLongSequenceFillsTheGpu) {
   EXPECT_LE(8 * splits, 264);
 }
 
+TEST(SplitPolicyTest, SplitsOfAFixedSizeAreAllOfTheLongestSequenceOrOne) {
+  SplitDevice device = h200();
+  device.fixed_split_tokens = 2048;
+  EXPECT_EQ(choose_splits(device, 8, 32768), 16);
+  EXPECT_EQ(choose_splits(device, 8, 32769), 17);
+  EXPECT_EQ(choose_splits(device, 1, 200), 1);
+  EXPECT_EQ(choose_splits(device, 264, 32768), 1) << "a batch that fills the GPU";
+  EXPECT_EQ(choose_splits(device, 200, 32768), 1) << "more partials than the largest workspace has";
+}
+
 TEST(SplitPolicyTest, LargeBatchesAreNotSplit) {
   EXPECT_EQ(choose_splits(h200(), 264 * 8, 4096), 1);
   EXPECT_EQ(choose_splits(h200(), 100000, 131072), 1);

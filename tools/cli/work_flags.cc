@@ -140,6 +140,7 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
   item.spec.block_size = flags.block_size.value_or(kDefaultBlockSize);
   item.spec.group_size = heads->group_size;
   item.spec.debug = flags.debug;
+  item.spec.batch_invariant = flags.batch_invariant;
   if (const Status status = set_queries(flags, &item); !status) return status;
   item.num_kv_heads = heads->num_kv_heads;
   if (const Status status = set_elements(flags, &item.spec); !status) return status;
@@ -232,6 +233,10 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   command.add_flag("--sinks", flags->sinks, "One more logit per head, without a value")
       ->group("What");
   command
+      .add_flag("--batch-invariant", flags->batch_invariant,
+                "With --queries few or many: results do not depend on what else is in the batch")
+      ->group("What");
+  command
       .add_flag("--debug-checks", flags->debug,
                 "Kernels that check every block id, length and the workspace on the device")
       ->group("What");
@@ -275,6 +280,7 @@ Status add_model(const models::ModelShape& shape, const std::string& name, const
       continue;
     }
     spec->debug = flags.debug;
+    spec->batch_invariant = flags.batch_invariant;
     if (Status s = set_elements(flags, &*spec); !s) return s.with_context(name);
     WorkItem item = {.spec = *spec,
                      .num_kv_heads = kind.attention.num_kv_heads,
@@ -368,6 +374,7 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.soft_cap) text += " cap";
   if (spec.alibi) text += " alibi";
   if (spec.sinks) text += " sinks";
+  if (spec.batch_invariant) text += " invariant";
   if (spec.debug) text += " debug";
   return text;
 }

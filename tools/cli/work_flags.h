@@ -41,6 +41,7 @@ struct SpecFlags {
   std::optional<double> soft_cap;
   bool alibi = false;
   bool sinks = false;
+  bool batch_invariant = false;
   bool debug = false;
 
   bool has_spec() const {

@@ -133,6 +133,8 @@ struct AttentionArgs {
   // max_blocks_per_seq * block_size; without a block table it is not known, and nothing is split.
   int32_t max_seq_len = 0;
   // Splits of the KV sequence per (sequence, KV head): the launch's grid. 0: chosen by the library.
+  // A batch-invariant kernel divides sequences at multiples of 2,048 tokens whatever this is; where
+  // a sequence has more splits than the grid, one CTA does them in turn.
   int32_t num_splits = 0;
 
   // Device memory of at least workspace_bytes(...), 256-byte aligned, initialised once by

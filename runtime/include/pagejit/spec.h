@@ -105,6 +105,11 @@ struct KernelSpec {
   bool soft_cap = false;     // scores become soft_cap * tanh(scores / soft_cap)
   bool alibi = false;  // a bias that is linear in the distance, by AttentionArgs::alibi_slopes
   bool sinks = false;  // one more logit per head without a value, AttentionArgs::sinks
+  // A query token's result is the same to the bit whatever else is in the batch, wherever its
+  // blocks lie, and whether it is alone or in a chunk of many: the KV tokens are divided at fixed
+  // places, not by the number of CTAs. For all launches of a model, decode too, one spec with few
+  // or many queries.
+  bool batch_invariant = false;
   bool debug = false;  // check every block id, length and the workspace on the device, report the
                        // first bad one
 
@@ -127,8 +132,8 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
 // "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
 // "kv_alignment=" and the switches token_scales, window, chunked, custom_mask, soft_cap, alibi,
-// sinks and debug ("window=1") follow where they are set. Specs that mean the same have the same
-// text; others differ.
+// sinks, batch_invariant and debug ("window=1") follow where they are set. Specs that mean the same
+// have the same text; others differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for

@@ -63,6 +63,11 @@ namespace pagejit_shared {
 // so that many splits of many heads do not all end on one SM.
 constexpr int kMergeUnitRows = 16;
 
+// Where results must not depend on the batch, splits begin at multiples of so many tokens: 16 splits
+// of 32k tokens, and a split of 128 bf16 elements is 1 MiB, some 20 us of one SM of an H200, beside
+// which its start and merge are short. A multiple of all tiles.
+constexpr int kFixedSplitTokens = 2048;
+
 // Which keys a query token may see, by position: the last query token of a sequence stands at the
 // last KV token.
 enum class Causality : int {
@@ -116,6 +121,7 @@ struct AttentionConfig {
                          // in each tile
   int min_ctas_per_sm;   // for __launch_bounds__
   int shared_bytes;      // dynamic shared memory; the device asserts that its struct has this size
+  bool is_batch_invariant;  // where is_ragged: splits have kFixedSplitTokens
   bool debug;            // check block ids, lengths and the workspace
 };
 
@@ -203,10 +209,16 @@ PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
   const int rows = tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
   return rows + (scales_q_rows(c) ? (tile_rows(c) * 4 + 15) / 16 * 16 : 0);
 }
+// What a CTA keeps of the splits that it does in turn: accumulators, and statistics twice, those read
+// and those written.
+PAGEJIT_HOST_DEVICE constexpr int split_totals_bytes(const AttentionConfig& c) {
+  if (!c.is_batch_invariant) return 0;
+  return tile_rows(c) * (merge_row_pitch(c.head_size_v_padded) * 4 + 2 * 8);
+}
 PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   const int ring = kv_ring_bytes(c);
   const int merge = merge_buffer_bytes(c);
-  return (ring > merge ? ring : merge) + query_buffer_bytes(c);
+  return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c);
 }
 
 // Strides count elements.
@@ -406,15 +418,18 @@ union RingOrMerge {
   MergeBuffer<C> merge;                           // afterwards
 };
 
+#line 80 "attention/shared_memory.cuh"
 template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
   RingOrMerge<C> u;
+#line 86 "attention/shared_memory.cuh"
 };
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
+#line 93 "attention/shared_memory.cuh"
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
-#line 81 "attention/shared_memory.cuh"
+#line 97 "attention/shared_memory.cuh"
 };
 #line 3 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
@@ -437,9 +452,10 @@ struct AttentionWork {
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
-#line 40 "attention/work.cuh"
+#line 46 "attention/work.cuh"
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
+#line 74 "attention/work.cuh"
 };
 
 // The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
@@ -448,16 +464,16 @@ PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
                                     [[maybe_unused]] const AttentionWork& work) {
   constexpr float kLeast = 0x1p-126f;
   float scale = params.scale < 0.0f ? -params.scale : params.scale;
-#line 53 "attention/work.cuh"
+#line 85 "attention/work.cuh"
   return scale < kLeast ? kLeast : scale;
 }
 
 // What scores are multiplied with where they become powers of 2.
 PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
                                       [[maybe_unused]] const AttentionWork& work) {
-#line 62 "attention/work.cuh"
+#line 94 "attention/work.cuh"
   return positive_scale(params, work) * kLog2E;
-#line 64 "attention/work.cuh"
+#line 96 "attention/work.cuh"
 }
 
 // A row's query token, counted from the sequence's first, and its query head, from the group's
@@ -469,18 +485,18 @@ struct RowPlace {
 
 template <AttentionConfig C>
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-#line 78 "attention/work.cuh"
+#line 110 "attention/work.cuh"
   return {0, row};
-#line 80 "attention/work.cuh"
+#line 112 "attention/work.cuh"
 }
 
-#line 147 "attention/work.cuh"
+#line 179 "attention/work.cuh"
 // The sequence's length by its table.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 159 "attention/work.cuh"
+#line 191 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 161 "attention/work.cuh"
+#line 193 "attention/work.cuh"
 }
 
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
@@ -488,11 +504,11 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len<C>(params, seq_idx);
-#line 179 "attention/work.cuh"
+#line 211 "attention/work.cuh"
   return seq_len < 0 ? 0 : seq_len;
 }
 
-#line 257 "attention/work.cuh"
+#line 289 "attention/work.cuh"
 // Sequence, split and rows of this CTA.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
@@ -510,7 +526,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 275 "attention/work.cuh"
+#line 307 "attention/work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
@@ -519,11 +535,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#line 294 "attention/work.cuh"
+#line 326 "attention/work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 308 "attention/work.cuh"
+#line 352 "attention/work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -545,6 +561,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
+#line 374 "attention/work.cuh"
 }
 #line 4 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
@@ -616,6 +633,7 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
+#line 86 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
@@ -633,9 +651,9 @@ class KvStream {
       for (int stage = 0; stage < kStages; ++stage) {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
-#line 98 "attention/load_kv.cuh"
+#line 104 "attention/load_kv.cuh"
           *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
-#line 106 "attention/load_kv.cuh"
+#line 112 "attention/load_kv.cuh"
         }
       }
     }
@@ -646,17 +664,17 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {};
-#line 125 "attention/load_kv.cuh"
+#line 134 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
-#line 135 "attention/load_kv.cuh"
+#line 144 "attention/load_kv.cuh"
     const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
-#line 147 "attention/load_kv.cuh"
+#line 156 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 151 "attention/load_kv.cuh"
+#line 160 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -665,27 +683,36 @@ class KvStream {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
     const bool has_tile = tile_idx < num_tiles_;
-    const int valid = num_valid(tile_idx);
-#line 165 "attention/load_kv.cuh"
+#line 171 "attention/load_kv.cuh"
+    const Valid valid = {num_valid(tile_idx)};
+#line 178 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
-#line 169 "attention/load_kv.cuh"
+#line 182 "attention/load_kv.cuh"
     dev::cp_async_commit();
     if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
-#line 172 "attention/load_kv.cuh"
+#line 185 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
+  // Which tokens of a group's part of a tile are copied; the others become zeros.
+  struct Valid {
+#line 196 "attention/load_kv.cuh"
+    int end;
+    PAGEJIT_DEVICE bool has(int token) const { return token < end; }
+#line 199 "attention/load_kv.cuh"
+  };
+
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
 
-#line 225 "attention/load_kv.cuh"
+#line 250 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
-                                int64_t offset_of_lane, int num_valid) const {
+                                int64_t offset_of_lane, Valid valid) const {
     using Copy = RowCopy<C, kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -703,7 +730,7 @@ class KvStream {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][element], cache + offset + element, row < num_valid);
+          copy_chunk(&rows[row][element], cache + offset + element, valid.has(row));
         }
       }
     }
@@ -719,16 +746,16 @@ class KvStream {
     }
   }
 
-#line 276 "attention/load_kv.cuh"
+#line 301 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 289 "attention/load_kv.cuh"
+#line 314 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 291 "attention/load_kv.cuh"
+#line 316 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -1296,18 +1323,19 @@ struct Partial {
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
   }
+#line 148 "attention/merge.cuh"
 };
 
-#line 153 "attention/merge.cuh"
+#line 161 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row<C>(output.row_begin + row);
-#line 161 "attention/merge.cuh"
+#line 169 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 166 "attention/merge.cuh"
+#line 174 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
@@ -1349,10 +1377,12 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
   }
 }
 
+#line 235 "attention/merge.cuh"
 // Merges the token groups of this CTA for one unit: into the result, or into the workspace where
 // other splits follow.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
+#line 242 "attention/merge.cuh"
                                        const AttentionWork& work, int unit) {
   constexpr int kRowQuads = C.head_size_v / 4;
   for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
@@ -1369,6 +1399,7 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
+#line 262 "attention/merge.cuh"
     if (work.num_active_splits <= 1) {
       store_result<C>(output, row, element, partial);
     } else {
@@ -1409,7 +1440,9 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
               reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size_v));
         }
       }
+#line 307 "attention/merge.cuh"
       partial.add(stats, acc, output.scale_log2);
+#line 309 "attention/merge.cuh"
       stats_of_row += kBatch * output.kPartialRows;
       acc_of_row += kBatch * output.kPartialRows * C.head_size_v;
     }
@@ -1426,7 +1459,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 289 "attention/merge.cuh"
+#line 330 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
@@ -1516,17 +1549,10 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   softmax.finish();
 }
 
+// One split: its tokens, then its rows into the result or the workspace.
 template <AttentionConfig C>
-PAGEJIT_DEVICE void attention(const AttentionParams& params) {
-  using Traits = AttentionTraits<C>;
-  static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
-                "host and device disagree on shared memory");
-  auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
-
-#line 106 "attention/attention.cuh"
-  AttentionWork work;
-  if (!find_work<C>(params, work)) return;
-
+PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWork& work,
+                                AttentionShared<C>& shared) {
   const int warp = dev::thread_idx() / 32;
   const int token_group = warp / C.row_warps;
   const int row_warp = warp % C.row_warps;
@@ -1545,7 +1571,9 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     dev::sync_cta();  // the ring, or the unit before, has been read by all
     stage_unit<C>(merge, softmax, unit, token_group, row_warp);
     dev::sync_cta();  // the unit is there for all
+#line 110 "attention/attention.cuh"
     merge_token_groups<C>(output, merge, work, unit);
+#line 112 "attention/attention.cuh"
     if (work.num_active_splits > 1 &&
         arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
@@ -1555,6 +1583,21 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   for (int unit = 0; unit < num_units; ++unit) {
     if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
   }
+}
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE void attention(const AttentionParams& params) {
+  static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
+                "host and device disagree on shared memory");
+  auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
+
+#line 143 "attention/attention.cuh"
+  AttentionWork work;
+  if (!find_work<C>(params, work)) return;
+
+#line 153 "attention/attention.cuh"
+  serve_split<C>(params, work, shared);
+#line 155 "attention/attention.cuh"
 }
 #line 19 "attention/attention.cu.tmpl"
 
@@ -1581,7 +1624,7 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 71 "attention/attention.cu.tmpl"
+#line 74 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
