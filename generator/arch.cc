@@ -64,4 +64,12 @@ Result<Arch> arch_of(const Target& target) {
       "target " + target.to_string() + ": not known; legal are " + known_list() + " and host");
 }
 
+Status check_pdl(bool asked, const Target& target) {
+  constexpr int kFirstSm = 90;  // griddepcontrol (PTX ISA)
+  if (!asked || target.sm >= kFirstSm) return {};
+  return Status(StatusCode::kUnsupported,
+                "pdl 1: must be 0 for " + target.to_string() +
+                    "; programmatic dependent launch is there from sm_90 on");
+}
+
 }  // namespace pagejit

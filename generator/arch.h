@@ -32,6 +32,10 @@ struct Arch {
 
 std::span<const Arch> known_archs();
 
+// Whether a kernel for programmatic dependent launch (`asked`) can be made for `target`.
+// kUnsupported before sm_90.
+Status check_pdl(bool asked, const Target& target);
+
 // The row of a target (of the configured architecture for "host"). kUnsupported with the known ones
 // for others.
 Result<Arch> arch_of(const Target& target);

@@ -57,6 +57,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.alibi) name += "_alibi";
   if (spec.sinks) name += "_sinks";
   if (spec.debug) name += "_debug";
+  if (spec.pdl) name += "_pdl";
   return name;
 }
 
@@ -99,7 +100,8 @@ TemplateValues values_of(const KernelConfig& config) {
 }
 
 // What the kernel text may ask with #if.
-TextSwitches switches_of(const AttentionConfig& c) {
+TextSwitches switches_of(const KernelConfig& config) {
+  const AttentionConfig& c = config.attention;
   using pagejit_shared::Causality;
   using pagejit_shared::Element;
   using pagejit_shared::KvTable;
@@ -130,14 +132,15 @@ TextSwitches switches_of(const AttentionConfig& c) {
       {"PAGEJIT_ALIBI", c.has_alibi},
       {"PAGEJIT_SINKS", c.has_sinks},
       {"PAGEJIT_DEBUG", c.debug},
+      {"PAGEJIT_PDL", config.spec.pdl},
   };
 }
 
 }  // namespace
 
 EntryText entry_text(const KernelConfig& config) {
-  return {kEntryFile, kernel_name(config.spec), banner(config), values_of(config),
-          switches_of(config.attention)};
+  return {kEntryFile,        kernel_name(config.spec), banner(config),
+          values_of(config), switches_of(config),      config.spec.pdl};
 }
 
 }  // namespace pagejit

@@ -351,6 +351,7 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
   if (Status s = validate(spec); !s) return s;
   Result<Arch> arch = arch_of(target);
   if (!arch) return arch.status();
+  if (Status s = check_pdl(spec.pdl, target); !s) return s;
   const std::vector<Scored> ranked = rank_candidates(spec, target, *arch);
   const PlanCandidate& best = ranked.front().candidate;
   if (!best.fits) {
@@ -366,6 +367,7 @@ Result<PlanExplanation> explain(const KernelSpec& spec, const Target& target) {
   if (Status s = validate(spec); !s) return s;
   Result<Arch> arch = arch_of(target);
   if (!arch) return arch.status();
+  if (Status s = check_pdl(spec.pdl, target); !s) return s;
   std::vector<Scored> ranked = rank_candidates(spec, target, *arch);
   PlanExplanation explanation;
   for (Scored& scored : ranked) {

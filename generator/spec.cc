@@ -125,7 +125,8 @@ constexpr Switch kSwitches[] = {{"window", &KernelSpec::window},
                                 {"soft_cap", &KernelSpec::soft_cap},
                                 {"alibi", &KernelSpec::alibi},
                                 {"sinks", &KernelSpec::sinks},
-                                {"debug", &KernelSpec::debug}};
+                                {"debug", &KernelSpec::debug},
+                                {"pdl", &KernelSpec::pdl}};
 
 }  // namespace
 
@@ -269,7 +270,7 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   }
   return invalid("spec field \"" + name +
                  "\": legal are q, kv, out, head_size, block_size, group_size, causal, table, "
-                 "layout, window, chunked, custom_mask, soft_cap, alibi, sinks, debug");
+                 "layout, window, chunked, custom_mask, soft_cap, alibi, sinks, debug, pdl");
 }
 
 }  // namespace

@@ -154,6 +154,9 @@ const std::vector<PlantedBug>& planted_bugs() {
        "return r + is_upper * 8;", false, kElements},
       {"SecondPartOfARowIsNotCopied", kLoad, "part < Traits::kRowParts", "part < 1", false,
        kElements},
+      // Programmatic dependent launch.
+      {"PreviousGridIsNotWaitedFor", "elements/early_launch.cuh", "dev::grid_dependency_wait();",
+       "", false, kPdl},
   };
   return kBugs;
 }

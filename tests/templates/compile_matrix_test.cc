@@ -198,7 +198,8 @@ TEST_P(HeadSizeMatrixTest, EveryDeviceFunctionCompiles) {
     KernelSource source;
     source.kernel_name = "conformance";
     source.target = GetParam();
-    const Result<std::string> text = with_device_functions(GetParam(), testing::kernel_text(test));
+    const Result<std::string> text =
+        with_device_functions(GetParam(), testing::kernel_text(test), test.pdl);
     ASSERT_TRUE(text) << text.status().to_string();
     source.text = *text;
     const auto compiled = nvrtc()->compile(source);

@@ -71,7 +71,7 @@ class DeviceFunctionTest : public ::testing::TestWithParam<DeviceFunctionCase> {
     KernelSource source;
     source.kernel_name = "conformance";
     source.target = target_;
-    Result<std::string> text = with_device_functions(target_, kernel_text(test));
+    Result<std::string> text = with_device_functions(target_, kernel_text(test), test.pdl);
     ASSERT_TRUE(text) << text.status().to_string();
     source.text = *text;
     const Result<CompiledImage> image = compiler_->compile(source);
@@ -99,6 +99,11 @@ class DeviceFunctionTest : public ::testing::TestWithParam<DeviceFunctionCase> {
     launch.blockDimX = static_cast<unsigned>(test.num_threads);
     launch.blockDimY = launch.blockDimZ = 1;
     launch.sharedMemBytes = kSharedWords * 4;
+    CUlaunchAttribute attribute = {};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    launch.attrs = &attribute;
+    launch.numAttrs = test.pdl ? 1 : 0;
     EXPECT_EQ(
         driver.cuLaunchKernelEx(&launch, reinterpret_cast<CUfunction>(kernel), arguments, nullptr),
         CUDA_SUCCESS);

@@ -39,6 +39,7 @@ struct SpecFlags {
   bool alibi = false;
   bool sinks = false;
   bool debug = false;
+  bool pdl = false;
 
   bool has_spec() const {
     return head_size || group_size || num_heads || num_kv_heads || causal || window || chunk ||

@@ -94,6 +94,11 @@ struct KernelSpec {
   bool sinks = false;  // one more logit per head without a value, AttentionArgs::sinks
   bool debug = false;  // check every block id, length and the workspace on the device, report the
                        // first bad one
+  // Programmatic dependent launch, from sm_90 on: the kernel may be brought onto the SMs while the
+  // one before it in the stream still runs. It waits for that one's end before it touches memory,
+  // and lets the next kernel come as early. A kernel of another library before it that is launched
+  // in this way must wait likewise (griddepcontrol.wait).
+  bool pdl = false;
 
   bool operator==(const KernelSpec&) const = default;
 };
@@ -108,7 +113,8 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
 // "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm" and the switches window,
-// chunked, custom_mask, soft_cap, alibi, sinks and debug ("window=1") follow where they are set.
+// chunked, custom_mask, soft_cap, alibi, sinks, debug and pdl ("window=1") follow where they are
+// set.
 // Equal specs give equal text; different specs differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 

@@ -54,6 +54,11 @@ PAGEJIT_UNCHECKED inline int atomic_cas(int* p, int expected, int desired,
   return api->atomic_cas(p, expected, desired, loc);
 }
 PAGEJIT_UNCHECKED inline void fence_gpu(Loc loc = Loc::current()) { api->fence_gpu(loc); }
+PAGEJIT_UNCHECKED inline void grid_dependency_wait(Loc loc = Loc::current()) {
+  api->grid_dependency_wait(loc);
+}
+// A launch of the emulator is over before the next one begins.
+PAGEJIT_UNCHECKED inline void grid_dependency_launch() {}
 
 // ---- Asynchronous copies ----
 

@@ -1508,15 +1508,15 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
   }
 }
-#line 16 "attention/attention.cu.tmpl"
+#line 19 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 25 "attention/attention.cu.tmpl"
+#line 28 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 47 "attention/attention.cu.tmpl"
+#line 50 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .block_size = 16,
@@ -1529,11 +1529,12 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 62 "attention/attention.cu.tmpl"
+#line 65 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
+#line 72 "attention/attention.cu.tmpl"
   attention<kConfig>(params);
 }
 
