@@ -119,6 +119,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_OUT_F32", c.out_type == Element::kFloat32},
       {"PAGEJIT_OUT_BF16", c.out_type == Element::kBFloat16},
       {"PAGEJIT_RAGGED", c.is_ragged},
+      {"PAGEJIT_ONE_STAGE", c.num_stages == 1},
       {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},
       {"PAGEJIT_CAUSAL", c.causality == Causality::kCausal},
       {"PAGEJIT_CAUSAL_FLAGS", c.causality == Causality::kPerSequence},

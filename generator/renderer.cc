@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "generator/arch.h"
 #include "generator/cache_ops.h"
 #include "generator/cache_write.h"
 #include "generator/entry_text.h"
@@ -16,6 +17,7 @@ namespace {
 // The device functions for a target; `pdl`: with those of programmatic dependent launch.
 std::string prelude_of(const Target& target, bool pdl) {
   if (target.is_host()) return "device/host/prelude.cuh";
+  if (target.sm < kFirstAsyncCopySm) return "device/ptx/sm75/prelude.cuh";
   return pdl ? "device/ptx/prelude_pdl.cuh" : "device/ptx/prelude.cuh";
 }
 

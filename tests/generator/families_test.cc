@@ -47,7 +47,7 @@ std::vector<AnySpec> one_of_each() {
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
   for (const AnySpec& spec : one_of_each()) {
-    for (const int sm : {80, 90, 120}) {
+    for (const int sm : {75, 80, 90, 120}) {
       const std::string host = "host_" + std::to_string(sm);
       const std::string gpu = "sm_" + std::to_string(sm);
       EXPECT_EQ(kernel_text(spec, gpu.c_str()), kernel_text(spec, host.c_str())) << text_of(spec);

@@ -42,6 +42,22 @@ TEST(RendererTest, KernelTextIsTheSameForGpuAndHost) {
   }
 }
 
+TEST(RendererTest, Sm75HasItsOwnDeviceFunctionsBelowTheSameText) {
+  KernelSpec spec = kLlama;
+  spec.q_dtype = spec.kv_dtype = spec.out_dtype = DataType::kFloat16;
+  const std::string gpu = render_text(spec, *parse_target("sm_75"));
+  EXPECT_EQ(kernel_text(gpu), kernel_text(render_text(spec, Target::host(75))));
+  for (const char* instruction :
+       {"cp.async.c", "m16n8k16.row", "cvt.rn.f16x2.f32", "cvt.rn.bf16"}) {
+    EXPECT_THAT(gpu.substr(0, gpu.find(kKernelTextMarker)), Not(HasSubstr(instruction)));
+    EXPECT_THAT(render_text(spec, *parse_target("sm_80")), HasSubstr(instruction));
+  }
+  EXPECT_THAT(gpu, HasSubstr("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"));
+  // Both round what they convert, and multiply as one instruction does elsewhere.
+  EXPECT_THAT(gpu, HasSubstr("pack_bf16x2("));
+  EXPECT_THAT(gpu, HasSubstr("mma_m16n8k16_f16("));
+}
+
 TEST(RendererTest, VariantsOfATargetShareTheirText) {
   EXPECT_EQ(render_text(kLlama, *parse_target("sm_90")),
             render_text(kLlama, *parse_target("sm_90a")));

@@ -106,6 +106,12 @@ PAGEJIT_UNCHECKED inline void ldmatrix_x2(uint32_t (&r)[2], const void* row,
 PAGEJIT_UNCHECKED inline uint32_t movmatrix_trans(uint32_t a, Loc loc = Loc::current()) {
   return api->movmatrix_trans(a, loc);
 }
+// With zeros for the second half of a and b.
+PAGEJIT_UNCHECKED inline void mma_m16n8k8_f16(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t b,
+                                              Loc loc = Loc::current()) {
+  const uint32_t a[4] = {a0, a1, 0, 0};
+  api->mma_m16n8k16(d, a, b, 0, false, loc);
+}
 PAGEJIT_UNCHECKED inline void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
                                                uint32_t b1, Loc loc = Loc::current()) {
   api->mma_m16n8k16(d, a, b0, b1, false, loc);

@@ -1432,11 +1432,13 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
+#line 48 "attention/attention.cuh"
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
       sync_group<C>(token_group);
+#line 54 "attention/attention.cuh"
     }
     stream.issue(tile + kStages - 1, rows);
     if (tile < 0) {
@@ -1448,6 +1450,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       continue;
     }
     rows = stream.locate(tile + kStages);
+#line 69 "attention/attention.cuh"
 
     const KvStage<C>& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
@@ -1475,7 +1478,7 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
 
-#line 102 "attention/attention.cuh"
+#line 110 "attention/attention.cuh"
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 
