@@ -11,6 +11,8 @@ constexpr int kKib = 1024;
 // reach 4.2 TB/s. sm_88 and sm_110 have no public data sheet with every figure: the smaller shared
 // memory of their neighbours is taken.
 constexpr Arch kArchs[] = {
+    {75, 64 * kKib, 64 * kKib, 32, 616e3 / 68, 1.55, "RTX 2080 Ti: 0.62 TB/s / 68 SMs", false,
+     false},
     {80, 164 * kKib, 163 * kKib, 64, 2039e3 / 108, 1.41, "A100 80 GB: 2.04 TB/s / 108 SMs", false,
      false},
     {86, 100 * kKib, 99 * kKib, 48, 936e3 / 82, 1.70, "RTX 3090: 0.94 TB/s / 82 SMs", false, false},
@@ -45,13 +47,6 @@ std::string known_list() {
 std::span<const Arch> known_archs() { return kArchs; }
 
 Result<Arch> arch_of(const Target& target) {
-  if (target.sm >= 75 && target.sm < 80) {
-    return Status(StatusCode::kUnsupported,
-                  "target " + target.to_string() +
-                      ": GPUs older than sm_80 have no asynchronous copies and are not served yet; "
-                      "legal are " +
-                      known_list() + " and host");
-  }
   for (const Arch& arch : kArchs) {
     if (arch.sm != target.sm) continue;
     const bool bad_variant = (target.variant == TargetVariant::kExact && !arch.has_exact_variant) ||
@@ -62,6 +57,14 @@ Result<Arch> arch_of(const Target& target) {
   return Status(
       StatusCode::kUnsupported,
       "target " + target.to_string() + ": not known; legal are " + known_list() + " and host");
+}
+
+Status check_pdl(bool asked, const Target& target) {
+  constexpr int kFirstSm = 90;  // griddepcontrol (PTX ISA)
+  if (!asked || target.sm >= kFirstSm) return {};
+  return Status(StatusCode::kUnsupported,
+                "pdl 1: must be 0 for " + target.to_string() +
+                    "; programmatic dependent launch is there from sm_90 on");
 }
 
 }  // namespace pagejit

@@ -9,6 +9,10 @@
 
 namespace pagejit {
 
+// The first with cp.async, mma.m16n8k16 and products of bf16; those before it have their own device
+// functions.
+constexpr int kFirstAsyncCopySm = 80;
+
 // Limits per SM and per CTA: CUDA C++ Programming Guide 13.0, table "Technical specifications per
 // compute capability".
 struct Arch {
@@ -23,14 +27,22 @@ struct Arch {
   bool has_exact_variant;         // 'a' targets exist
   bool has_family_variant;        // 'f' targets exist
 
+  // K and V are copied by cp.async; else a warp that copies waits for what it loads.
+  bool has_async_copy() const { return sm >= kFirstAsyncCopySm; }
+  bool has_bf16_products() const { return sm >= kFirstAsyncCopySm; }
+
   // 64 Ki 32-bit registers on every architecture served.
   static constexpr int kRegistersPerSm = 65536;
   static constexpr int kMaxRegistersPerThread = 255;
-  // Shared memory that the system keeps per resident CTA.
+  // Shared memory that the system keeps per resident CTA, from sm_80 on.
   static constexpr int kReservedSharedPerCta = 1024;
 };
 
 std::span<const Arch> known_archs();
+
+// Whether a kernel for programmatic dependent launch (`asked`) can be made for `target`.
+// kUnsupported before sm_90.
+Status check_pdl(bool asked, const Target& target);
 
 // The row of a target (of the configured architecture for "host"). kUnsupported with the known ones
 // for others.

@@ -61,6 +61,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.sinks) name += "_sinks";
   if (spec.batch_invariant) name += "_invariant";
   if (spec.debug) name += "_debug";
+  if (spec.pdl) name += "_pdl";
   return name;
 }
 
@@ -106,7 +107,8 @@ TemplateValues values_of(const KernelConfig& config) {
 }
 
 // What the kernel text may ask with #if.
-TextSwitches switches_of(const AttentionConfig& c) {
+TextSwitches switches_of(const KernelConfig& config) {
+  const AttentionConfig& c = config.attention;
   using pagejit_shared::Causality;
   using pagejit_shared::Element;
   using pagejit_shared::KvTable;
@@ -132,6 +134,7 @@ TextSwitches switches_of(const AttentionConfig& c) {
       {"PAGEJIT_OUT_FP8", c.out_type == Element::kFloat8E4m3},
       {"PAGEJIT_OUT_BF16", c.out_type == Element::kBFloat16},
       {"PAGEJIT_RAGGED", c.is_ragged},
+      {"PAGEJIT_ONE_STAGE", c.num_stages == 1},
       {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},
       {"PAGEJIT_CAUSAL", c.causality == Causality::kCausal},
       {"PAGEJIT_CAUSAL_FLAGS", c.causality == Causality::kPerSequence},
@@ -147,14 +150,15 @@ TextSwitches switches_of(const AttentionConfig& c) {
       {"PAGEJIT_BATCH_INVARIANT", c.is_batch_invariant},
       {"PAGEJIT_INVARIANT_BEGIN", c.is_batch_invariant && (c.has_window || c.has_chunks)},
       {"PAGEJIT_DEBUG", c.debug},
+      {"PAGEJIT_PDL", config.spec.pdl},
   };
 }
 
 }  // namespace
 
 EntryText entry_text(const KernelConfig& config) {
-  return {kEntryFile, kernel_name(config.spec), banner(config), values_of(config),
-          switches_of(config.attention)};
+  return {kEntryFile,        kernel_name(config.spec), banner(config),
+          values_of(config), switches_of(config),      config.spec.pdl};
 }
 
 }  // namespace pagejit

@@ -114,6 +114,7 @@ std::string kernel_name(const CacheWriteSpec& spec) {
     name += "_a" + std::to_string(spec.row_alignment);
   }
   if (spec.debug) name += "_debug";
+  if (spec.pdl) name += "_pdl";
   return name;
 }
 
@@ -155,12 +156,13 @@ std::string canonical_text(const CacheWriteSpec& spec) {
   if (spec.row_alignment != defaults.row_alignment) {
     text += text_field("row_alignment", spec.row_alignment);
   }
-  return text + text_switch("debug", spec.debug);
+  return text + text_switch("debug", spec.debug) + text_switch("pdl", spec.pdl);
 }
 
 Result<CacheWriteConfig> plan(const CacheWriteSpec& spec, const Target& target) {
   if (Status s = validate(spec); !s) return s;
   if (Result<Arch> arch = arch_of(target); !arch) return arch.status();
+  if (Status s = check_pdl(spec.pdl, target); !s) return s;
   const int vector = vector_elements(spec);
   // In a rotation of this kind a thread does two vectors at once.
   const int elements = spec.rope == RopeStyle::kNeox ? spec.rotary_dim / 2 : spec.head_size;
@@ -208,7 +210,9 @@ EntryText entry_text(const CacheWriteConfig& config) {
                      {"num_threads", number(c.num_threads)},
                      {"has_float8_convert", bool_text(c.has_float8_convert)},
                      {"debug", bool_text(c.debug)},
-                     {"kernel_name", kernel_name(config.spec)}}};
+                     {"kernel_name", kernel_name(config.spec)}},
+          .switches = {{"PAGEJIT_PDL", config.spec.pdl}},
+          .pdl = config.spec.pdl};
 }
 
 }  // namespace pagejit

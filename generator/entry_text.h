@@ -20,6 +20,7 @@ struct EntryText {
   std::string banner;
   TemplateValues values;       // for the holes
   TextSwitches switches = {};  // what the templates may ask with #if
+  bool pdl = false;            // takes the device functions of programmatic dependent launch
 };
 
 EntryText entry_text(const KernelConfig& config);

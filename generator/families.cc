@@ -37,6 +37,15 @@ int threads_per_cta(const AnyConfig& config) {
   return std::visit([](const auto& c) { return c.threads_per_cta(); }, config);
 }
 
+bool uses_pdl(const AnyConfig& config) {
+  return std::visit(
+      [](const auto& c) {
+        if constexpr (requires { c.spec.pdl; }) return c.spec.pdl;
+        return false;
+      },
+      config);
+}
+
 int shared_bytes(const AnyConfig& config) {
   return std::visit([](const auto& c) { return c.shared_bytes(); }, config);
 }

@@ -17,6 +17,8 @@ Result<AnyConfig> plan_any(const AnySpec& spec, const Target& target);
 std::string spec_text(const AnyConfig& config);
 const Target& target_of(const AnyConfig& config);
 int threads_per_cta(const AnyConfig& config);
-int shared_bytes(const AnyConfig& config);  // dynamic, per CTA
+int shared_bytes(const AnyConfig& config);
+// Whether the kernel is one for programmatic dependent launch.
+bool uses_pdl(const AnyConfig& config);  // dynamic, per CTA
 
 }  // namespace pagejit

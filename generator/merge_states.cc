@@ -18,6 +18,7 @@ std::string kernel_name(const MergeStatesSpec& spec) {
   name += "_" + std::string(data_type_name(spec.out_dtype));
   name += "_d" + std::to_string(spec.head_size);
   if (spec.listed) name += "_listed";
+  if (spec.pdl) name += "_pdl";
   return name;
 }
 
@@ -39,12 +40,14 @@ template <>
 std::string canonical_text(const MergeStatesSpec& spec) {
   return "merge_states" + text_field("in", data_type_name(spec.in_dtype)) +
          text_field("out", data_type_name(spec.out_dtype)) +
-         text_field("head_size", spec.head_size) + text_switch("listed", spec.listed);
+         text_field("head_size", spec.head_size) + text_switch("listed", spec.listed) +
+         text_switch("pdl", spec.pdl);
 }
 
 Result<MergeStatesConfig> plan(const MergeStatesSpec& spec, const Target& target) {
   if (Status s = validate(spec); !s) return s;
   if (Result<Arch> arch = arch_of(target); !arch) return arch.status();
+  if (Status s = check_pdl(spec.pdl, target); !s) return s;
   const int widest = std::max(data_type_bytes(spec.in_dtype), data_type_bytes(spec.out_dtype));
   return MergeStatesConfig{
       .spec = spec,
@@ -71,7 +74,9 @@ EntryText entry_text(const MergeStatesConfig& config) {
                      {"head_size", std::to_string(c.head_size)},
                      {"vector_elements", std::to_string(c.vector_elements)},
                      {"num_threads", std::to_string(c.num_threads)},
-                     {"kernel_name", kernel_name(config.spec)}}};
+                     {"kernel_name", kernel_name(config.spec)}},
+          .switches = {{"PAGEJIT_PDL", config.spec.pdl}},
+          .pdl = config.spec.pdl};
 }
 
 }  // namespace pagejit

@@ -13,9 +13,19 @@ namespace {
 // The sums below are a model, not measurements; templates/README.md explains each figure. They only
 // rank candidates.
 
+// Where copies go through registers: the loads that a lane has under way, and the fragments of the
+// further token tiles, which ptxas loads early. As kernels compiled for sm_75 have them.
+int registers_of_copies(const AttentionConfig& c) {
+  const int depth_tiles = c.head_size_padded / 16;
+  const int row_chunks = c.head_size * pagejit_shared::kv_bytes(c) / 16;
+  const int chunks_per_lane = c.group_tokens * row_chunks / (32 * c.row_warps);
+  constexpr int kChunksAtOnce = 8;
+  return 4 * std::min(chunks_per_lane, kChunksAtOnce) + 4 * depth_tiles * (c.group_tokens / 16 - 1);
+}
+
 // Registers of one thread: what must live through the main loop, plus addresses, counters and the
 // compiler's own.
-int estimate_registers(const AttentionConfig& c) {
+int estimate_registers(const AttentionConfig& c, const Arch& arch) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
   const int accumulators = c.head_size_v_padded / 16 * c.row_tiles * 4;
@@ -29,7 +39,8 @@ int estimate_registers(const AttentionConfig& c) {
                        (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
                        (c.has_custom_mask ? 8 * c.row_tiles * token_tiles + 16 : 0) +
                        (c.has_token_scales ? 8 + 4 * token_tiles : 0);
-  return accumulators + query + scores_and_p + features + kOther;
+  return accumulators + query + scores_and_p + features + kOther +
+         (arch.has_async_copy() ? 0 : registers_of_copies(c));
 }
 
 // Of K and V.
@@ -40,12 +51,14 @@ int kv_token_bytes(const AttentionConfig& c) {
 // SM clocks that one token of K and V costs, for each resource that could be the limit.
 struct TokenCost {
   double memory;   // bytes over the SM's share of the bandwidth
-  double tensor;   // mma.sync m16n8k16: 2 clocks each over the SM's four tensor cores
+  double tensor;   // mma.sync m16n8k16: 2 clocks each over the SM's four tensor cores, 4 on sm_75
   double shared;   // ldmatrix.x4: 4 clocks each (512 bytes at 128 bytes per clock), cp.async writes
   double latency;  // the serial chain of one tile over the tiles in progress
 
   double worst() const { return std::max({memory, tensor, shared, latency}); }
 };
+
+constexpr double kMemoryLatencyUs = 1;  // under load
 
 // One SM's share of the L2 cache's bandwidth.
 constexpr double kL2BytesPerClock = 40;
@@ -60,7 +73,8 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
   const double token_bytes = kv_token_bytes(c);
   cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
-  cost.tensor = depth_tiles * row_tiles * 2 / 16;
+  const double mma_clocks = arch.has_async_copy() ? 2 : 4;
+  cost.tensor = mma_clocks * depth_tiles * row_tiles / 16;
   const double query_reads = c.q_in_registers ? 0 : key_tiles * row_tiles * 2 / token_tiles;
   cost.shared = (pagejit_shared::kv_bytes(c) * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
                 token_bytes / 128;
@@ -69,8 +83,13 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double chain = 400 + key_tiles * 18 + token_tiles * depth_tiles * (1 + c.row_tiles * 2);
   // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have.
   const double conversions = pagejit_shared::kv_bytes(c) == 1 ? 6 * token_tiles * depth_tiles : 0;
-  // Half of the warps may be waiting for copies.
-  cost.latency = 2 * (chain + conversions) / (c.min_ctas_per_sm * c.token_groups * c.group_tokens);
+  const double tokens_at_once = c.min_ctas_per_sm * c.token_groups * c.group_tokens;
+  // Half of the warps may be waiting for copies. Where these are not asynchronous, each warp waits
+  // for its own, one latency of the memory in each tile.
+  cost.latency =
+      arch.has_async_copy()
+          ? 2 * (chain + conversions) / tokens_at_once
+          : (chain + conversions + kMemoryLatencyUs * arch.clock_ghz * 1000) / tokens_at_once;
   return cost;
 }
 
@@ -80,9 +99,9 @@ int bytes_in_flight(const AttentionConfig& c) {
          kv_token_bytes(c);
 }
 
-// Little's law at 1 us of loaded latency, twice, so that one half may be late.
+// Little's law, twice, so that one half may be late.
 int bytes_in_flight_needed(const Arch& arch) {
-  return static_cast<int>(2 * arch.bandwidth_bytes_per_us);
+  return static_cast<int>(2 * kMemoryLatencyUs * arch.bandwidth_bytes_per_us);
 }
 
 constexpr int kMaxStages = 8;
@@ -121,8 +140,8 @@ std::string why_not(const AttentionConfig& c, const Arch& arch) {
   const int warps_per_part = (threads / 32 * c.min_ctas_per_sm + 3) / 4;
   const int allowed = std::min(Arch::kMaxRegistersPerThread,
                                Arch::kRegistersPerSm / 4 / (32 * warps_per_part) / 8 * 8);
-  if (estimate_registers(c) > allowed) {
-    return number("about %.0f registers per thread > %.0f", estimate_registers(c), allowed);
+  if (estimate_registers(c, arch) > allowed) {
+    return number("about %.0f registers per thread > %.0f", estimate_registers(c, arch), allowed);
   }
   return {};
 }
@@ -161,6 +180,12 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
 
 // The smallest ring that keeps enough bytes in flight, or the largest that fits.
 void choose_stages(AttentionConfig& c, const Arch& arch) {
+  if (!arch.has_async_copy()) {
+    // Nothing is in flight while a warp works, so more stages would only keep other warps out.
+    c.num_stages = 1;
+    c.shared_bytes = pagejit_shared::shared_bytes(c);
+    return;
+  }
   for (c.num_stages = 2; c.num_stages < kMaxStages; ++c.num_stages) {
     c.shared_bytes = pagejit_shared::shared_bytes(c);
     if (bytes_in_flight(c) >= bytes_in_flight_needed(arch)) return;
@@ -237,7 +262,7 @@ void for_each_candidate(const KernelSpec& spec, const Arch& arch, int rows, Visi
             c.q_in_registers = q_in_registers;
             choose_stages(c, arch);
             visit(c);
-            if (has_two_stages(c)) {
+            if (has_two_stages(c) && arch.has_async_copy()) {
               c.num_stages = 3;
               c.shared_bytes = pagejit_shared::shared_bytes(c);
               visit(c);
@@ -314,7 +339,10 @@ std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target
     } else {
       // Too few bytes in flight stretch the memory's own time.
       const TokenCost cost = token_cost(c, arch, /*kv_comes_from_l2=*/false);
-      const double starved = static_cast<double>(bytes_in_flight_needed(arch)) / bytes_in_flight(c);
+      const double starved =
+          arch.has_async_copy()
+              ? static_cast<double>(bytes_in_flight_needed(arch)) / bytes_in_flight(c)
+              : 1;
       scored.slowdown = std::max(starved, cost.worst() / cost.memory);
       scored.is_starved = starved > 1 && starved >= scored.slowdown;
     }
@@ -360,12 +388,23 @@ std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& ar
                 1.0 * best.min_ctas_per_sm * best.shared_bytes);
 }
 
+// What the target lacks for the spec.
+Status check_target(const KernelSpec& spec, const Target& target, const Arch& arch) {
+  if (spec.kv_dtype == DataType::kBFloat16 && !arch.has_bf16_products()) {
+    return Status(StatusCode::kUnsupported,
+                  "kv_dtype bf16: must be f16, fp8_e4m3 or fp8_e5m2 for " + target.to_string() +
+                      ", which has no products of bf16");
+  }
+  return check_pdl(spec.pdl, target);
+}
+
 }  // namespace
 
 Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
   if (Status s = validate(spec); !s) return s;
   Result<Arch> arch = arch_of(target);
   if (!arch) return arch.status();
+  if (Status s = check_target(spec, target, *arch); !s) return s;
   const std::vector<Scored> ranked = rank_candidates(spec, target, *arch);
   const PlanCandidate& best = ranked.front().candidate;
   if (!best.fits) {
@@ -381,6 +420,7 @@ Result<PlanExplanation> explain(const KernelSpec& spec, const Target& target) {
   if (Status s = validate(spec); !s) return s;
   Result<Arch> arch = arch_of(target);
   if (!arch) return arch.status();
+  if (Status s = check_target(spec, target, *arch); !s) return s;
   std::vector<Scored> ranked = rank_candidates(spec, target, *arch);
   PlanExplanation explanation;
   for (Scored& scored : ranked) {
@@ -396,6 +436,12 @@ std::string PlanExplanation::to_string() const {
   if (candidates.empty()) return {};
   const KernelConfig& first = candidates.front().config;
   std::string text = canonical_text(first.spec) + " for " + first.target.to_string() + "\n";
+  const Result<Arch> arch = arch_of(first.target);
+  if (arch && !arch->has_async_copy()) {
+    text +=
+        "No asynchronous copies: a warp waits for the K and V that it loads, and only other warps "
+        "hide that.\nNo speed was ever measured on this target.\n";
+  }
   for (size_t i = 0; i < candidates.size(); ++i) {
     const PlanCandidate& candidate = candidates[i];
     const bool chosen = i == 0 && candidate.fits;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "generator/arch.h"
 #include "generator/cache_ops.h"
 #include "generator/cache_write.h"
 #include "generator/entry_text.h"
@@ -13,8 +14,12 @@
 namespace pagejit {
 namespace {
 
-constexpr std::string_view kDevicePrelude = "device/ptx/prelude.cuh";
-constexpr std::string_view kHostPrelude = "device/host/prelude.cuh";
+// The device functions for a target; `pdl`: with those of programmatic dependent launch.
+std::string prelude_of(const Target& target, bool pdl) {
+  if (target.is_host()) return "device/host/prelude.cuh";
+  if (target.sm < kFirstAsyncCopySm) return "device/ptx/sm75/prelude.cuh";
+  return pdl ? "device/ptx/prelude_pdl.cuh" : "device/ptx/prelude.cuh";
+}
 
 // Replaces each #include "x" by the file's text, once, with #line directives that name the
 // template, and leaves out what the switches turn off.
@@ -25,8 +30,8 @@ class Inliner {
 
   void append_text(std::string_view text) { out_ += text; }
 
-  Status append_device_functions(const Target& target) {
-    return include("", 0, std::string(target.is_host() ? kHostPrelude : kDevicePrelude));
+  Status append_device_functions(const Target& target, bool pdl) {
+    return include("", 0, prelude_of(target, pdl));
   }
 
   Status append(const std::string& path, std::string_view text) {
@@ -121,16 +126,16 @@ Result<KernelSource> render(const AnyConfig& config, const TemplateSet& template
   Result<std::string> expanded = expand_template(text.file, entry->second, text.values);
   if (!expanded) return expanded.status();
   Inliner inliner(templates, std::move(text.switches));
-  if (Status s = inliner.append_device_functions(target_of(config)); !s) return s;
+  if (Status s = inliner.append_device_functions(target_of(config), text.pdl); !s) return s;
   inliner.append_text(std::string(kKernelTextMarker) + "\n" + text.banner + "\n");
   if (Status s = inliner.append(std::string(text.file), *expanded); !s) return s;
   return KernelSource{inliner.take(), std::move(text.kernel_name), target_of(config), config};
 }
 
 Result<std::string> with_device_functions(const Target& target, std::string_view kernel_text,
-                                          const TemplateSet& templates) {
+                                          bool pdl, const TemplateSet& templates) {
   Inliner inliner(templates);
-  if (Status s = inliner.append_device_functions(target); !s) return s;
+  if (Status s = inliner.append_device_functions(target, pdl); !s) return s;
   inliner.append_text(kernel_text);
   return inliner.take();
 }

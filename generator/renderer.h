@@ -18,8 +18,9 @@ Result<KernelSource> render(const AnyConfig& config,
                             const TemplateSet& templates = embedded_templates());
 
 // Any other kernel text behind the device functions of `target`, as in a rendered source: for tests
-// of those functions.
+// of those functions. `pdl`: with those of programmatic dependent launch.
 Result<std::string> with_device_functions(const Target& target, std::string_view kernel_text,
+                                          bool pdl = false,
                                           const TemplateSet& templates = embedded_templates());
 
 }  // namespace pagejit

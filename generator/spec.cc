@@ -165,7 +165,8 @@ constexpr Switch kSwitches[] = {{"token_scales", &KernelSpec::token_scales},
                                 {"alibi", &KernelSpec::alibi},
                                 {"sinks", &KernelSpec::sinks},
                                 {"batch_invariant", &KernelSpec::batch_invariant},
-                                {"debug", &KernelSpec::debug}};
+                                {"debug", &KernelSpec::debug},
+                                {"pdl", &KernelSpec::pdl}};
 
 }  // namespace
 
@@ -317,8 +318,7 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   return invalid("spec field \"" + name +
                  "\": legal are q, kv, out, head_size, head_size_v, block_size, group_size, "
                  "causal, table, layout, kv_alignment, token_scales, window, chunked, custom_mask, "
-                 "soft_cap, alibi, sinks, "
-                 "batch_invariant, debug");
+                 "soft_cap, alibi, sinks, batch_invariant, debug, pdl");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace pagejit {
 namespace {
 
-constexpr std::string_view kFirstLine = "pagejit-kernel 1\n";
+constexpr std::string_view kFirstLine = "pagejit-kernel 2\n";
 constexpr std::string_view kLastLine = "\nend\n";
 
 std::string one_line(std::string text) {
@@ -30,6 +30,7 @@ void for_each_field(Metadata& metadata, Visitor&& visit) {
   visit("abi", metadata.abi);
   visit("threads_per_cta", metadata.threads_per_cta);
   visit("dynamic_shared_bytes", metadata.dynamic_shared_bytes);
+  visit("pdl", metadata.pdl);
   visit("static_shared_bytes", metadata.static_shared_bytes);
   visit("registers", metadata.registers);
   visit("spill_store_bytes", metadata.spill_store_bytes);

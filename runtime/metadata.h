@@ -1,6 +1,6 @@
 // KernelMetadata: what a cache entry says of its kernel, as the text blob that cache/ stores
 // without looking into it. Grammar: lines "name=value\n" in exactly the order of the fields below,
-// after the line "pagejit-kernel 1\n"; then "log=<bytes>\n<that many bytes>\nend\n". Decimal
+// after the line "pagejit-kernel 2\n"; then "log=<bytes>\n<that many bytes>\nend\n". Decimal
 // numbers without sign, space or leading zero. Times in microseconds. Thread-safety: free functions
 // without state.
 #pragma once
@@ -21,6 +21,7 @@ struct KernelMetadata {
   std::string abi;     // parameter_abi() of the library that made the entry
   uint32_t threads_per_cta = 0;
   uint32_t dynamic_shared_bytes = 0;
+  uint32_t pdl = 0;  // 1: the kernel waits for the one before it, and is launched so that it may
   uint32_t static_shared_bytes = 0;
   uint32_t registers = 0;
   uint32_t spill_store_bytes = 0;

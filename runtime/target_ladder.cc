@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pagejit {
 namespace {
 
-constexpr int kOldestSm = 80;
+constexpr int kOldestSm = 75;
 constexpr int kFirstExactSm = 90;    // the 'a' variants begin with sm_90a
 constexpr int kFirstFamilySm = 100;  // the 'f' variants begin with sm_100f
 
@@ -17,11 +19,11 @@ constexpr bool is_jetson(int sm) { return sm == 87 || sm == 101 || sm == 110; }
 Result<std::vector<Target>> target_ladder(int sm) {
   if (sm < kOldestSm) {
     return Status(StatusCode::kUnsupported,
-                  fmt::format("a GPU of compute capability {}.{} is not served: 8.0 or later is "
+                  fmt::format("a GPU of compute capability {}.{} is not served: 7.5 or later is "
                               "needed",
                               sm / 10, sm % 10));
   }
-  const int lowest = is_jetson(sm) ? sm : sm / 10 * 10;
+  const int lowest = is_jetson(sm) ? sm : std::max(sm / 10 * 10, kOldestSm);
   std::vector<Target> ladder;
   if (sm >= kFirstExactSm) ladder.push_back({TargetKind::kCuda, sm, TargetVariant::kExact});
   for (TargetVariant variant : {TargetVariant::kFamily, TargetVariant::kPlain}) {

@@ -17,7 +17,7 @@ namespace pagejit {
 //   86, 80)
 // Jetson-class GPUs (87, 101, 110) take only their own number, and no other GPU takes theirs.
 // Targets of numbers that no compiler knows are in the list; check_target() rules them out.
-// kUnsupported below 8.0: the kernels need cp.async and bf16 mma.
+// kUnsupported below 7.5: the kernels need ldmatrix, movmatrix and mma.m16n8k8.
 Result<std::vector<Target>> target_ladder(int sm);
 
 // Whether a cubin for `target` runs on a GPU of compute capability `sm`. Never true for the target

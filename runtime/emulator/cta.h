@@ -77,6 +77,7 @@ struct Thread {
   int barrier = 0;
   Loc loc = {};
   int loads_since_switch = 0;
+  bool waited_for_grids = false;  // was in grid_dependency_wait()
   AsyncCopies async;
 
   int lane() const { return idx % kWarpSize; }

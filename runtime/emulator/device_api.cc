@@ -36,6 +36,7 @@ constexpr Api kApi = {
     .atomic_inc = atomic_inc,
     .atomic_cas = atomic_cas,
     .fence_gpu = fence_gpu,
+    .grid_dependency_wait = grid_dependency_wait,
     .cp_async = cp_async,
     .cp_async_commit = cp_async_commit,
     .cp_async_wait = cp_async_wait,

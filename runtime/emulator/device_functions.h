@@ -19,6 +19,7 @@ void store_global(void* p, unsigned bytes, Loc loc);
 unsigned atomic_inc(unsigned* p, unsigned limit, Loc loc);
 int atomic_cas(int* p, int expected, int desired, Loc loc);
 void fence_gpu(Loc loc);
+void grid_dependency_wait(Loc loc);
 void plain_access(const void* p, unsigned long long bytes, bool is_write, const void* pc);
 void undefined_behaviour(const char* what, const char* file, unsigned line, unsigned column);
 

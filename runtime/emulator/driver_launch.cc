@@ -34,11 +34,26 @@ CUresult check_launch(const CUlaunchConfig& c, const Function* function) {
              "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES up to %d)",
              c.sharedMemBytes, function->max_dynamic_shared, device_limits().shared_optin));
   }
+  for (unsigned i = 0; i < c.numAttrs; ++i) {
+    if (c.attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+      return refuse(
+          text("launch attribute %d: only %d (programmatic stream serialization) is known",
+               c.attrs[i].id, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
+    }
+  }
   return CUDA_SUCCESS;
 }
 
+bool is_pdl(const CUlaunchConfig& c) {
+  bool allowed = false;
+  for (unsigned i = 0; i < c.numAttrs; ++i) {
+    allowed = c.attrs[i].value.programmaticStreamSerializationAllowed != 0;
+  }
+  return allowed;
+}
+
 CUresult run(const CUlaunchConfig& config, const Image& image, const KernelEntry& kernel,
-             const void* params) {
+             const void* params, bool pdl) {
   DriverState& state = driver_state();
   const LaunchRequest request = {
       .image = &image,
@@ -48,6 +63,7 @@ CUresult run(const CUlaunchConfig& config, const Image& image, const KernelEntry
       .num_threads = static_cast<int>(config.blockDimX),
       .shared_bytes = config.sharedMemBytes,
       .params = params,
+      .pdl = pdl,
   };
   const PagejitEmulatorOptions options = state.options.values;
   const std::optional<Fault> fault = state.machine.run(request, options);
@@ -68,9 +84,10 @@ PAGEJIT_EMULATOR_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUf
   // As the driver does: the parameters are copied in the call.
   std::vector<unsigned char> copy(known->kernel->params_bytes);
   std::memcpy(copy.data(), params[0], copy.size());
-  return enqueue(config->hStream,
-                 [config = *config, image = known->image, kernel = known->kernel,
-                  copy = std::move(copy)] { return run(config, *image, *kernel, copy.data()); });
+  return enqueue(config->hStream, [config = *config, image = known->image, kernel = known->kernel,
+                                   copy = std::move(copy), pdl = is_pdl(*config)] {
+    return run(config, *image, *kernel, copy.data(), pdl);  // config.attrs is gone by now
+  });
 }
 
 PAGEJIT_EMULATOR_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,

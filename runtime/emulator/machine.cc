@@ -136,6 +136,7 @@ bool Machine::start_cta(Cta* cta, uint64_t number) {
   for (auto& thread : cta->threads) {
     thread->warp = &cta->warps[static_cast<size_t>(thread->idx / kWarpSize)];
     thread->exited = false;
+    thread->waited_for_grids = false;
     thread->async.clear();
     prepare_fiber(&thread->context, thread->stack, &Machine::thread_main);
     ready(thread.get());
@@ -155,6 +156,13 @@ void Machine::thread_main() {
 void Machine::finish_thread() {
   Thread* thread = current_;
   Warp& warp = *thread->warp;
+  if (request_->pdl && !thread->waited_for_grids) {
+    // Else this grid could end before the one ahead of it, and the next one would not know.
+    fault(CUDA_ERROR_LAUNCH_FAILED,
+          "exits without grid_dependency_wait(), in a launch with programmatic stream "
+          "serialization");
+    leave();
+  }
   thread->exited = true;
   warp.exited |= 1u << thread->lane();
   if (warp.arrived != 0) {

@@ -27,6 +27,8 @@ struct LaunchRequest {
   int num_threads;  // a multiple of 32
   unsigned shared_bytes;
   const void* params;
+  // Launched with programmatic stream serialization: on a GPU the grid before it may still run.
+  bool pdl = false;
 };
 
 struct Fault {

@@ -66,6 +66,19 @@ void note_shared(const void* p, unsigned bytes, bool is_write, Site site) {
   m.leave();
 }
 
+// A launch that may begin before the one ahead of it has ended finds anything in global memory.
+void fault_too_early(const char* what, const std::string& place) {
+  machine().fault(CUDA_ERROR_LAUNCH_FAILED,
+                  text("%s before grid_dependency_wait(), in a launch with programmatic stream "
+                       "serialization, at %s",
+                       what, place.c_str()));
+}
+
+bool is_too_early() {
+  Machine& m = machine();
+  return m.request().pdl && !m.current().waited_for_grids;
+}
+
 // Atomics are where CTAs meet: a good moment to let others run.
 void maybe_yield() {
   Machine& m = machine();
@@ -91,6 +104,10 @@ void check_shared(const void* p, unsigned bytes, unsigned alignment, const char*
 }
 
 void check_global(const void* p, unsigned bytes, unsigned alignment, const char* what, Loc loc) {
+  if (is_too_early()) {
+    fault_too_early(what, line_text(loc));
+    machine().leave();
+  }
   check_alignment(p, bytes, alignment, what, loc);
   Machine& m = machine();
   if (m.memory().find(reinterpret_cast<uintptr_t>(p), bytes) != nullptr) return;
@@ -163,6 +180,11 @@ void fence_gpu(Loc) {
   if (m.checked()) m.current().cta->clocks.fence(m.current().idx);
 }
 
+void grid_dependency_wait(Loc) {
+  machine().poll();
+  machine().current().waited_for_grids = true;
+}
+
 void plain_access(const void* p, unsigned long long bytes, bool is_write, const void* pc) {
   Machine& m = machine();
   m.poll();
@@ -177,6 +199,10 @@ void plain_access(const void* p, unsigned long long bytes, bool is_write, const 
   } else if (m.request().image->contains(reinterpret_cast<uintptr_t>(p))) {
     return;  // constants of the kernel
   } else if (m.memory().find(reinterpret_cast<uintptr_t>(p), size) != nullptr) {
+    if (is_too_early()) {
+      fault_too_early(is_write ? "write" : "read", site.describe(*m.request().image));
+      m.leave();
+    }
     return is_write ? note_global_write(const_cast<void*>(p), size, site)
                     : note_global_read_at(p, size, site);
   }

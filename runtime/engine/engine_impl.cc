@@ -38,6 +38,7 @@ KernelInfo make_info(const KernelSource& source, const StoredImage& image) {
   info.shared_bytes =
       static_cast<int>(metadata.dynamic_shared_bytes + metadata.static_shared_bytes);
   info.threads_per_cta = static_cast<int>(metadata.threads_per_cta);
+  info.pdl = metadata.pdl != 0;
   return info;
 }
 

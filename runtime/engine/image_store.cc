@@ -43,6 +43,7 @@ KernelMetadata metadata_of(const KernelSource& source) {
   metadata.abi = parameter_abi(source.config);
   metadata.threads_per_cta = static_cast<uint32_t>(threads_per_cta(source.config));
   metadata.dynamic_shared_bytes = static_cast<uint32_t>(shared_bytes(source.config));
+  metadata.pdl = uses_pdl(source.config) ? 1 : 0;
   return metadata;
 }
 
@@ -65,6 +66,7 @@ Status check_metadata(const KernelMetadata& stored, const KernelSource& source) 
     return differs("dynamic_shared_bytes", stored.dynamic_shared_bytes,
                    wanted.dynamic_shared_bytes);
   }
+  if (stored.pdl != wanted.pdl) return differs("pdl", stored.pdl, wanted.pdl);
   return {};
 }
 

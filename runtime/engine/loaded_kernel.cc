@@ -75,7 +75,8 @@ LoadedKernel::LoadedKernel(LoadedKernelParts loaded_parts, CUdevice on_device)
       kernel(parts.module->kernel()),
       device(on_device),
       threads_per_cta(static_cast<unsigned>(pagejit::threads_per_cta(parts.config))),
-      shared_bytes(static_cast<unsigned>(pagejit::shared_bytes(parts.config))) {}
+      shared_bytes(static_cast<unsigned>(pagejit::shared_bytes(parts.config))),
+      pdl(parts.info.pdl) {}
 
 void LoadedKernel::describe_device(const DeviceInfo&, int) {}
 
@@ -177,6 +178,13 @@ Status LoadedKernel::launch(Grid grid, void* params, Stream stream) const {
   config.blockDimZ = 1;
   config.sharedMemBytes = shared_bytes;
   config.hStream = static_cast<CUstream>(stream);
+  CUlaunchAttribute attribute;
+  if (pdl) {
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+  }
 
   // Set before the launch; only written once, so that launching threads do not fight for the cache
   // line.

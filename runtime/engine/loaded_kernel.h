@@ -83,6 +83,7 @@ struct LoadedKernel {
   const CUdevice device;
   const unsigned threads_per_cta;
   const unsigned shared_bytes;  // dynamic
+  const bool pdl;               // as its cache entry says
   mutable std::atomic<bool> launched{false};
 
  private:

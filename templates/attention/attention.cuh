@@ -42,11 +42,15 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
+#if PAGEJIT_ONE_STAGE
+      sync_group<C>(token_group);  // all warps are done with the tile before
+#else
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
       sync_group<C>(token_group);
+#endif
     }
     stream.issue(tile + kStages - 1, rows);
     if (tile < 0) {
@@ -58,6 +62,10 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       continue;
     }
     rows = stream.locate(tile + kStages);
+#if PAGEJIT_ONE_STAGE
+    dev::cp_async_wait<1>();     // all but V of this tile
+    sync_group<C>(token_group);  // K of this tile is there for all warps
+#endif
 
     const KvStage<C>& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);

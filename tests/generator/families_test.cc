@@ -47,7 +47,7 @@ std::vector<AnySpec> one_of_each() {
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
   for (const AnySpec& spec : one_of_each()) {
-    for (const int sm : {80, 90, 120}) {
+    for (const int sm : {75, 80, 90, 120}) {
       const std::string host = "host_" + std::to_string(sm);
       const std::string gpu = "sm_" + std::to_string(sm);
       EXPECT_EQ(kernel_text(spec, gpu.c_str()), kernel_text(spec, host.c_str())) << text_of(spec);
@@ -67,6 +67,22 @@ TEST(FamiliesTest, KernelTextHasNoInlineAssemblyAndNoConditionalCompilation) {
   }
 }
 
+TEST(FamiliesTest, ProgrammaticDependentLaunchNeedsSm90) {
+  for (const AnySpec& spec :
+       {AnySpec(MergeStatesSpec{.pdl = true}), AnySpec(CacheWriteSpec{.pdl = true})}) {
+    EXPECT_THAT(text_of(spec), HasSubstr(" pdl=1"));
+    EXPECT_THAT(kernel_text(spec, "sm_90a"), HasSubstr("begin_behind_previous_grid();"));
+    EXPECT_EQ(kernel_text(spec, "sm_90a"), kernel_text(spec, "host"));
+    EXPECT_TRUE(uses_pdl(*plan_any(spec, *parse_target("sm_100a"))));
+    EXPECT_THAT(plan_any(spec, *parse_target("sm_89")).status().message(),
+                HasSubstr("pdl 1: must be 0 for sm_89"));
+  }
+  for (const AnySpec& spec : one_of_each()) {
+    EXPECT_FALSE(uses_pdl(*plan_any(spec, *parse_target("sm_90a")))) << text_of(spec);
+    EXPECT_THAT(kernel_text(spec, "sm_90a"), Not(HasSubstr("grid_dependency"))) << text_of(spec);
+  }
+}
+
 TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   std::vector<AnySpec> specs = one_of_each();
   specs.emplace_back(KernelSpec{});
@@ -75,6 +91,7 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   specs.emplace_back(MergeStatesSpec{kBF16, kF16, 128});
   specs.emplace_back(MergeStatesSpec{kBF16, kBF16, 64});
   specs.emplace_back(MergeStatesSpec{kBF16, kBF16, 128, true});
+  specs.emplace_back(MergeStatesSpec{.pdl = true});
   const CacheWriteSpec write;
   specs.emplace_back(write);
   const auto add = [&](auto change) {
@@ -95,6 +112,7 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   add([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 32, s.cos_sin_dtype = kBF16; });
   add([](auto& s) { s.row_alignment = 8; });
   add([](auto& s) { s.debug = true; });
+  add([](auto& s) { s.pdl = true; });
   specs.emplace_back(CopyBlocksSpec{8, true});
   specs.emplace_back(CopyBlocksSpec{16, false});
   specs.emplace_back(GatherCacheSpec{});

@@ -42,6 +42,22 @@ TEST(RendererTest, KernelTextIsTheSameForGpuAndHost) {
   }
 }
 
+TEST(RendererTest, Sm75HasItsOwnDeviceFunctionsBelowTheSameText) {
+  KernelSpec spec = kLlama;
+  spec.q_dtype = spec.kv_dtype = spec.out_dtype = DataType::kFloat16;
+  const std::string gpu = render_text(spec, *parse_target("sm_75"));
+  EXPECT_EQ(kernel_text(gpu), kernel_text(render_text(spec, Target::host(75))));
+  for (const char* instruction :
+       {"cp.async.c", "m16n8k16.row", "cvt.rn.f16x2.f32", "cvt.rn.bf16"}) {
+    EXPECT_THAT(gpu.substr(0, gpu.find(kKernelTextMarker)), Not(HasSubstr(instruction)));
+    EXPECT_THAT(render_text(spec, *parse_target("sm_80")), HasSubstr(instruction));
+  }
+  EXPECT_THAT(gpu, HasSubstr("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"));
+  // Both round what they convert, and multiply as one instruction does elsewhere.
+  EXPECT_THAT(gpu, HasSubstr("pack_bf16x2("));
+  EXPECT_THAT(gpu, HasSubstr("mma_m16n8k16_f16("));
+}
+
 TEST(RendererTest, VariantsOfATargetShareTheirText) {
   EXPECT_EQ(render_text(kLlama, *parse_target("sm_90")),
             render_text(kLlama, *parse_target("sm_90a")));
@@ -140,7 +156,7 @@ struct Feature {
 constexpr Feature kFeatures[] = {
     {"window=1", "window_left"}, {"chunked=1", "chunk_size"}, {"custom_mask=1", "custom_mask"},
     {"soft_cap=1", "soft_cap"},  {"alibi=1", "alibi_slopes"}, {"sinks=1", "params.sinks"},
-    {"debug=1", "report_debug"}, {"table=csr", "kv_indices"},
+    {"debug=1", "report_debug"}, {"table=csr", "kv_indices"}, {"pdl=1", "grid_dependency"},
 };
 
 TEST(RendererTest, APlainDecodeHasNothingOfWhatItDoesNotUse) {
@@ -160,6 +176,26 @@ TEST(RendererTest, APlainDecodeHasNothingOfWhatItDoesNotUse) {
     EXPECT_THAT(plain, Not(HasSubstr(word)));
   }
   EXPECT_THAT(code_of(*parse_spec("few causal=1")), HasSubstr("find_sequence"));
+}
+
+TEST(RendererTest, GridDependenciesAreOnlyInKernelsForThem) {
+  KernelSpec spec = kLlama;
+  const std::string plain = render_text(spec, *parse_target("sm_90a"));
+  EXPECT_THAT(plain, Not(HasSubstr("griddepcontrol")));
+  spec.pdl = true;
+  const std::string gpu = render_text(spec, *parse_target("sm_90a"));
+  EXPECT_EQ(kernel_text(gpu), kernel_text(render_text(spec, Target::host())));
+  EXPECT_THAT(gpu, HasSubstr("griddepcontrol.wait;"));
+  EXPECT_THAT(gpu, HasSubstr("griddepcontrol.launch_dependents;"));
+  // The entry waits before anything else.
+  const size_t entry = gpu.find("pagejit_decode_bf16_d128_b16_g4_pdl(");
+  ASSERT_NE(entry, std::string::npos);
+  EXPECT_LT(gpu.find("begin_behind_previous_grid();", entry),
+            gpu.find("attention<kConfig>", entry));
+  // But for the wait's own calls the kernel is the plain one, loads included; these differ in the
+  // device functions alone.
+  EXPECT_THAT(plain, HasSubstr("word.load_nc(p);"));
+  EXPECT_THAT(gpu, Not(HasSubstr("word.load_nc(p);")));
 }
 
 // Golden sources: a change of any of them is a change of every user's cache key, and is made on

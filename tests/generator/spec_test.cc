@@ -156,6 +156,21 @@ TEST(SpecTest, CanonicalTextIsPinned) {
             "decode q=f16 kv=f16 out=f16 head_size=64 block_size=5 group_size=71 debug=1");
 }
 
+TEST(SpecTest, ProgrammaticDependentLaunchNeedsSm90) {
+  const KernelSpec spec = with([](auto& s) { s.pdl = true; });
+  EXPECT_EQ(canonical_text(spec),
+            "decode q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=1 pdl=1");
+  for (const char* target : {"sm_90", "sm_90a", "sm_100f", "sm_110", "sm_120a", "host"}) {
+    EXPECT_TRUE(supports(spec, *parse_target(target))) << target;
+  }
+  for (const char* target : {"sm_80", "sm_86", "sm_89", "host_80"}) {
+    const Status status = supports(spec, *parse_target(target));
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << target;
+    EXPECT_EQ(status.message(), "pdl 1: must be 0 for " + std::string(target) +
+                                    "; programmatic dependent launch is there from sm_90 on");
+  }
+}
+
 TEST(SpecTest, CanonicalTextComesBackAsTheSameSpec) {
   for (const bool debug : {false, true}) {
     for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
@@ -230,6 +245,9 @@ TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
     EXPECT_EQ(*again, spec) << canonical_text(spec);
     EXPECT_TRUE(supports(spec, *parse_target("sm_90a"))) << canonical_text(spec);
     spec.custom_mask = true;
+    EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
+    EXPECT_EQ(*parse_spec(canonical_text(spec)), spec) << canonical_text(spec);
+    spec.pdl = true;
     EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
     EXPECT_EQ(*parse_spec(canonical_text(spec)), spec) << canonical_text(spec);
   }

@@ -36,15 +36,29 @@ TEST(TargetTest, NonsenseIsRefusedWithWhatIsLegal) {
   }
 }
 
-TEST(ArchTest, TuringIsRefusedWithASentence) {
-  const Status status = supports(KernelSpec{}, *parse_target("sm_75"));
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_THAT(status.message(), HasSubstr("sm_75"));
-  EXPECT_THAT(status.message(), HasSubstr("older than sm_80"));
+TEST(ArchTest, ProductsOfBf16AreRefusedBeforeSm80) {
+  for (const char* target : {"sm_75", "host_75"}) {
+    KernelSpec spec;
+    for (const DataType q : {DataType::kBFloat16, DataType::kFloat32}) {
+      spec.q_dtype = q;
+      const Status status = supports(spec, *parse_target(target));
+      EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+      EXPECT_EQ(status.message(), "kv_dtype bf16: must be f16, fp8_e4m3 or fp8_e5m2 for " +
+                                      std::string(target) + ", which has no products of bf16");
+    }
+    // q and the result are only converted.
+    spec.q_dtype = spec.out_dtype = DataType::kBFloat16;
+    spec.kv_dtype = DataType::kFloat8E4m3;
+    EXPECT_TRUE(supports(spec, *parse_target(target)));
+    spec.q_dtype = DataType::kFloat32;
+    spec.kv_dtype = DataType::kFloat16;
+    EXPECT_TRUE(supports(spec, *parse_target(target)));
+  }
 }
 
 TEST(ArchTest, UnknownArchitecturesAndVariantsAreRefused) {
-  for (const char* name : {"sm_99", "sm_80a", "sm_90f", "sm_60", "host_77"}) {
+  for (const char* name :
+       {"sm_99", "sm_80a", "sm_90f", "sm_60", "sm_70", "sm_72", "sm_75a", "host_77"}) {
     const Status status = supports(KernelSpec{}, *parse_target(name));
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
     EXPECT_THAT(status.message(), HasSubstr("sm_90")) << name;
@@ -54,12 +68,13 @@ TEST(ArchTest, UnknownArchitecturesAndVariantsAreRefused) {
 TEST(ArchTest, EveryKnownArchIsServed) {
   for (const Arch& arch : known_archs()) {
     Target target{TargetKind::kCuda, arch.sm, TargetVariant::kPlain};
-    EXPECT_TRUE(supports(KernelSpec{}, target)) << target.to_string();
+    constexpr DataType kF16 = DataType::kFloat16;
+    const KernelSpec spec{.q_dtype = kF16, .kv_dtype = kF16, .out_dtype = kF16};
+    EXPECT_TRUE(supports(spec, target)) << target.to_string();
     target.variant = TargetVariant::kExact;
-    EXPECT_EQ(supports(KernelSpec{}, target).is_ok(), arch.has_exact_variant) << target.to_string();
+    EXPECT_EQ(supports(spec, target).is_ok(), arch.has_exact_variant) << target.to_string();
     target.variant = TargetVariant::kFamily;
-    EXPECT_EQ(supports(KernelSpec{}, target).is_ok(), arch.has_family_variant)
-        << target.to_string();
+    EXPECT_EQ(supports(spec, target).is_ok(), arch.has_family_variant) << target.to_string();
   }
 }
 

@@ -115,7 +115,8 @@ TEST_F(EngineTest, TargetsTheCompilerDoesNotKnowAreSkipped) {
 }
 
 TEST_F(EngineTest, GpusOfEveryKindGetTheirTarget) {
-  for (auto [sm, name] : {std::pair(80, "sm_80"),
+  for (auto [sm, name] : {std::pair(75, "sm_75"),
+                          {80, "sm_80"},
                           {86, "sm_86"},
                           {87, "sm_87"},
                           {89, "sm_89"},
@@ -129,12 +130,12 @@ TEST_F(EngineTest, GpusOfEveryKindGetTheirTarget) {
   }
 }
 
-TEST_F(EngineTest, GpuBeforeAmpereIsUnsupported) {
-  const pagejit_stub::Device device{.sm = 75};
+TEST_F(EngineTest, GpuBeforeTuringIsUnsupported) {
+  const pagejit_stub::Device device{.sm = 72};
   script->set_devices(&device, 1);
   Result<Kernel> kernel = make_engine()->prepare(kSpec, 0);
   EXPECT_EQ(kernel.status().code(), StatusCode::kUnsupported);
-  EXPECT_THAT(kernel.status().message(), HasSubstr("8.0 or later"));
+  EXPECT_THAT(kernel.status().message(), HasSubstr("7.5 or later"));
 }
 
 TEST_F(EngineTest, EmulatorTakesHostKernelsOfItsClaimedGpu) {

@@ -68,6 +68,34 @@ TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
   EXPECT_EQ(params.scale, args.scale);
 }
 
+TEST_F(LaunchTest, OnlyKernelsForItAreLaunchedWithStreamSerialization) {
+  const Kernel early = prepare(*engine, {.group_size = 4, .pdl = true});
+  EXPECT_TRUE(early.info().pdl);
+  EXPECT_FALSE(kernel.info().pdl);
+  for (const bool pdl : {true, false, true}) {
+    ASSERT_TRUE((pdl ? early : kernel).launch(legal_args(), nullptr));
+    const pagejit_stub::LaunchRecord record = script->last_launch();
+    ASSERT_EQ(record.config.numAttrs, pdl ? 1u : 0u);
+    if (!pdl) continue;
+    EXPECT_EQ(record.attribute.id, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+    EXPECT_EQ(record.attribute.value.programmaticStreamSerializationAllowed, 1);
+  }
+  EXPECT_EQ(script->calls("cuLaunchKernelEx"), 3u);
+}
+
+// Another engine, which compiles nothing, knows it from the entry.
+TEST_F(LaunchTest, TheStoredEntrySaysHowItsKernelIsLaunched) {
+  for (const bool pdl : {false, true}) {
+    const KernelSpec spec{.group_size = 4, .pdl = pdl};
+    prepare(*engine, spec);
+    const Kernel stored = prepare(*make_engine(), spec);
+    EXPECT_EQ(stored.info().origin, ImageOrigin::kDisk);
+    EXPECT_EQ(stored.info().pdl, pdl);
+    ASSERT_TRUE(stored.launch(legal_args(), nullptr));
+    EXPECT_EQ(script->last_launch().config.numAttrs, pdl ? 1u : 0u);
+  }
+}
+
 TEST_F(LaunchTest, NoSequencesLaunchNothingAndCheckNothing) {
   EXPECT_TRUE(kernel.launch(AttentionArgs{}, nullptr));
   EXPECT_EQ(script->calls("cuLaunchKernelEx"), 0u);

@@ -19,6 +19,7 @@ KernelMetadata sample() {
   metadata.abi = parameter_abi(KernelConfig{});
   metadata.threads_per_cta = 128;
   metadata.dynamic_shared_bytes = 98304;
+  metadata.pdl = 1;
   metadata.static_shared_bytes = 16;
   metadata.registers = 128;
   metadata.spill_store_bytes = 1;
@@ -74,7 +75,7 @@ TEST(MetadataTest, HugeLogLengthIsCorrupt) {
 
 TEST(MetadataTest, OtherVersionIsCorrupt) {
   std::string blob = encode_metadata(sample());
-  blob.replace(blob.find(" 1\n"), 3, " 2\n");
+  blob.replace(blob.find(" 2\n"), 3, " 1\n");
   EXPECT_FALSE(parse_metadata(blob));
 }
 

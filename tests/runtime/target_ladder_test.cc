@@ -31,6 +31,11 @@ TEST(TargetLadderTest, AmpereAndAdaTakePlainTargetsDownwards) {
   EXPECT_THAT(names(89), Contains("sm_86"));
 }
 
+TEST(TargetLadderTest, TuringTakesItsOwnTarget) {
+  EXPECT_THAT(names(75), ElementsAre("sm_75"));
+  EXPECT_FALSE(runs_on({TargetKind::kCuda, 75, TargetVariant::kPlain}, 80));
+}
+
 TEST(TargetLadderTest, HopperTakesItsExactTargetFirst) {
   EXPECT_THAT(names(90), ElementsAre("sm_90a", "sm_90"));
 }
@@ -59,17 +64,17 @@ TEST(TargetLadderTest, NobodyElseTakesJetsonTargets) {
 }
 
 TEST(TargetLadderTest, OlderGpusAreUnsupportedWithASentence) {
-  for (int sm : {35, 50, 61, 70, 72, 75}) {
+  for (int sm : {35, 50, 61, 70, 72, 74}) {
     Result<std::vector<Target>> ladder = target_ladder(sm);
     ASSERT_FALSE(ladder) << sm;
     EXPECT_EQ(ladder.status().code(), StatusCode::kUnsupported);
-    EXPECT_THAT(ladder.status().message(), HasSubstr("8.0 or later is needed"));
+    EXPECT_THAT(ladder.status().message(), HasSubstr("7.5 or later is needed"));
   }
-  EXPECT_THAT(target_ladder(75).status().message(), HasSubstr("compute capability 7.5"));
+  EXPECT_THAT(target_ladder(72).status().message(), HasSubstr("compute capability 7.2"));
 }
 
 TEST(TargetLadderTest, EveryStepRunsOnItsGpu) {
-  for (int sm = 80; sm <= 139; ++sm) {
+  for (int sm = 75; sm <= 139; ++sm) {
     const Result<std::vector<Target>> ladder = target_ladder(sm);
     for (const Target& target : *ladder) {
       EXPECT_TRUE(runs_on(target, sm)) << target.to_string() << " on " << sm;

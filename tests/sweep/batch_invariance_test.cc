@@ -1,6 +1,6 @@
 // Batch-invariant kernels: a query token's result is the same to the bit alone, in a chunk and in a
-// full batch, with any number of splits and wherever its blocks lie. On the emulator this shows that
-// the order of tiles, splits and merges is the same; the bits themselves count on a GPU.
+// full batch, with any number of splits and wherever its blocks lie. On the emulator this shows
+// that the order of tiles, splits and merges is the same; the bits themselves count on a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,8 +38,7 @@ struct InvarianceCase {
   KernelSpec spec;
 };
 
-class BatchInvarianceTest : public DeviceTest,
-                            public testing::WithParamInterface<InvarianceCase> {
+class BatchInvarianceTest : public DeviceTest, public testing::WithParamInterface<InvarianceCase> {
  protected:
   // One of many splits with and without a rest, one of less than a tile, one that is all queries.
   static BatchOptions make_options(const KernelSpec& spec) {
@@ -63,8 +62,8 @@ class BatchInvarianceTest : public DeviceTest,
 
   int query_begin(int seq) const { return batch_.query_start_loc[static_cast<size_t>(seq)]; }
 
-  // One launch of these pieces, each a sequence whose KV ends with its last query token. The results
-  // of their tokens, in order.
+  // One launch of these pieces, each a sequence whose KV ends with its last query token. The
+  // results of their tokens, in order.
   std::vector<TokenResult> run(const Kernel& kernel, const std::vector<Piece>& pieces,
                                int num_splits) {
     const AttentionArgs& all = device_batch_->args();
@@ -148,7 +147,8 @@ class BatchInvarianceTest : public DeviceTest,
     return run(kernel, pieces, num_splits);
   }
 
-  // How many tokens of `got`, which begin at a sequence's first, differ from those of the full batch.
+  // How many tokens of `got`, which begin at a sequence's first, differ from those of the full
+  // batch.
   int count_different(const std::vector<TokenResult>& all, int seq,
                       const std::vector<TokenResult>& got) const {
     int count = 0;
@@ -198,9 +198,9 @@ AttentionBatch with_moved_blocks(const AttentionBatch& batch) {
     move_scales(batch.v_scale, moved.v_scale, batch.v_scale_strides.block);
   }
   for (int seq = 0; seq < batch.num_seqs; ++seq) {
-    const int64_t blocks = (batch.seq_lens[static_cast<size_t>(seq)] +
-                            batch.options.spec.block_size - 1) /
-                           batch.options.spec.block_size;
+    const int64_t blocks =
+        (batch.seq_lens[static_cast<size_t>(seq)] + batch.options.spec.block_size - 1) /
+        batch.options.spec.block_size;
     for (int64_t i = 0; i < blocks; ++i) {
       int32_t& id = moved.block_table[static_cast<size_t>(seq * batch.block_table_stride + i)];
       id = static_cast<int32_t>(place_of(id));

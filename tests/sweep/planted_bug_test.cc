@@ -129,6 +129,16 @@ class PlantedBugTest : public EmulatorTest {
     return "";
   }
 
+  // The same of a kernel for programmatic dependent launch.
+  std::string find_pdl_bug(Engine& bugged) {
+    KernelSpec spec = make_spec(DataType::kBFloat16, 64, 16, 4);
+    spec.pdl = true;
+    if (!compiles(bugged, spec)) return "";
+    const Result<CheckReport> result = run_check(bugged, session(), spec, CheckOptions{});
+    if (!result) return result.status().to_string() + report();
+    return result->passed ? "" : result->sentence;
+  }
+
   // What is wrong with the engine's kernels; empty if nothing was found.
   std::string find_bug(Engine& bugged) {
     CheckOptions plain;
@@ -195,6 +205,7 @@ TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
     EXPECT_EQ(find_bug(*engine), "");
     EXPECT_EQ(find_ragged_bug(*engine), "");
     EXPECT_EQ(find_element_bug(*engine), "");
+    EXPECT_EQ(find_pdl_bug(*engine), "");
   }
 }
 
@@ -207,6 +218,7 @@ TEST_P(EachPlantedBugTest, IsFound) {
   ASSERT_NE(engine, nullptr);
   const std::string found = bug.kernels == PlantedBug::kRagged     ? find_ragged_bug(*engine)
                             : bug.kernels == PlantedBug::kElements ? find_element_bug(*engine)
+                            : bug.kernels == PlantedBug::kPdl      ? find_pdl_bug(*engine)
                                                                    : find_bug(*engine);
   EXPECT_NE(found, "");
   RecordProperty("found", found);

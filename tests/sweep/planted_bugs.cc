@@ -181,6 +181,9 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"Int8IsOffBy1", kOperands, "0xe480e480u", "0xe481e481u", false, kElements},
       {"ValuesHaveTheKeysHeadSize", kMerge, "partial * C.head_size_v;", "partial * C.head_size;",
        false, kElements},
+      // Programmatic dependent launch.
+      {"PreviousGridIsNotWaitedFor", "elements/early_launch.cuh", "dev::grid_dependency_wait();",
+       "", false, kPdl},
   };
   return kBugs;
 }

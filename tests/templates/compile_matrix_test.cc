@@ -86,7 +86,8 @@ TEST_P(CompileMatrixTest, ShapesOfRealModelsCompileWithoutSpills) {
     // The data type changes two instructions; one head size with f16 is enough beside the matrix
     // below.
     for (const Shape& shape : kModelShapes) {
-      if (type == DataType::kFloat16 && shape.head_size != 128) continue;
+      const bool has_bf16 = GetParam().sm >= kFirstAsyncCopySm;
+      if (type == DataType::kFloat16 ? has_bf16 && shape.head_size != 128 : !has_bf16) continue;
       expect_clean({.q_dtype = type,
                     .kv_dtype = type,
                     .out_dtype = type,
@@ -223,14 +224,84 @@ INSTANTIATE_TEST_SUITE_P(Targets, HeadSizeMatrixTest,
                                            *parse_target("sm_100a"), *parse_target("sm_120a")),
                          [](const auto& test) { return test_name(test.param); });
 
+// sm_75: what it serves of the above.
+class TuringMatrixTest : public CompileMatrixTest {
+ protected:
+  static KernelSpec make_spec(int head_size, int group_size) {
+    constexpr DataType kF16 = DataType::kFloat16;
+    return {.q_dtype = kF16,
+            .kv_dtype = kF16,
+            .out_dtype = kF16,
+            .head_size = head_size,
+            .group_size = group_size};
+  }
+};
+
+TEST_P(TuringMatrixTest, EveryHeadSizeCompilesWithoutSpills) {
+  constexpr int kGroups[] = {1, 5, 7, 16, 64};
+  int cell = 0;
+  for (const int head_size : {8, 16, 40, 64, 72, 80, 96, 112, 120, 128, 160, 192, 256}) {
+    expect_clean(make_spec(head_size, kGroups[cell++ % 5]));
+  }
+  for (const int head_size : {64, 128, 256}) expect_clean(make_spec(head_size, 4));
+}
+
+TEST_P(TuringMatrixTest, RaggedKernelsCompileWithoutSpills) {
+  for (const QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany}) {
+    for (const Shape& shape : {Shape{16, 3}, {64, 8}, {72, 5}, {128, 4}, {256, 2}}) {
+      KernelSpec spec = make_spec(shape.head_size, shape.group_size);
+      spec.queries = queries;
+      spec.causality = Causality::kCausal;
+      expect_clean(spec);
+      if (shape.head_size != 72 && shape.head_size != 128) continue;
+      spec.causality = Causality::kPerSequence;
+      spec.window = spec.custom_mask = spec.soft_cap = spec.alibi = spec.sinks = true;
+      expect_clean(spec);
+    }
+  }
+}
+
+TEST_P(TuringMatrixTest, OtherTypesAndLayoutsCompileWithoutSpills) {
+  int cell = 0;
+  for (const DataType q : {DataType::kFloat16, DataType::kBFloat16, DataType::kFloat32}) {
+    for (const DataType kv : {DataType::kFloat8E4m3, DataType::kFloat8E5m2}) {
+      KernelSpec spec = make_spec(128, 4);
+      spec.q_dtype = q;
+      spec.kv_dtype = kv;
+      spec.out_dtype = cell++ % 2 == 0 ? DataType::kBFloat16 : DataType::kFloat32;
+      expect_clean(spec);
+    }
+  }
+  for (const int block_size : {8, 32}) {
+    KernelSpec spec = make_spec(128, 4);
+    spec.block_size = block_size;
+    spec.kv_layout = KvLayout::kVllm;
+    expect_clean(spec);
+    spec.kv_dtype = DataType::kFloat8E4m3;
+    expect_clean(spec);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, TuringMatrixTest, ::testing::Values(*parse_target("sm_75")),
+                         [](const auto& test) { return test_name(test.param); });
+
+class DeviceFunctionMatrixTest : public CompileMatrixTest {};
+
+INSTANTIATE_TEST_SUITE_P(Targets, DeviceFunctionMatrixTest,
+                         ::testing::Values(*parse_target("sm_75"), *parse_target("sm_80"),
+                                           *parse_target("sm_89"), *parse_target("sm_90a"),
+                                           *parse_target("sm_100a"), *parse_target("sm_120a")),
+                         [](const auto& test) { return test_name(test.param); });
+
 // What runs on a GPU only must at least compile without one.
-TEST_P(HeadSizeMatrixTest, EveryDeviceFunctionCompiles) {
+TEST_P(DeviceFunctionMatrixTest, EveryDeviceFunctionCompiles) {
   for (const testing::DeviceFunctionCase& test : testing::device_function_cases()) {
     if (GetParam().sm < test.least_sm) continue;
     KernelSource source;
     source.kernel_name = "conformance";
     source.target = GetParam();
-    const Result<std::string> text = with_device_functions(GetParam(), testing::kernel_text(test));
+    const Result<std::string> text =
+        with_device_functions(GetParam(), testing::kernel_text(test), test.pdl);
     ASSERT_TRUE(text) << text.status().to_string();
     source.text = *text;
     const auto compiled = nvrtc()->compile(source);

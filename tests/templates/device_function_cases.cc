@@ -333,6 +333,19 @@ std::vector<DeviceFunctionCase> memory_cases() {
   return cases;
 }
 
+// Behind the wait everything is there, and loads are those of every kernel.
+std::vector<DeviceFunctionCase> grid_dependency_cases() {
+  std::vector<DeviceFunctionCase> cases = {copy_case("GridDependencyLoad4", 4, "load_global_nc"),
+                                           copy_case("GridDependencyLoad8", 8, "load_global_nc"),
+                                           copy_case("GridDependencyLoad16", 16, "load_global_nc")};
+  for (DeviceFunctionCase& test : cases) {
+    test.body = "dev::grid_dependency_wait(); dev::grid_dependency_launch();" + test.body;
+    test.least_sm = 90;
+    test.pdl = true;
+  }
+  return cases;
+}
+
 std::vector<DeviceFunctionCase> barrier_cases() {
   std::vector<DeviceFunctionCase> cases;
   cases.push_back({"SyncWarp",
@@ -392,7 +405,7 @@ std::vector<DeviceFunctionCase> device_function_cases() {
   cases.push_back(pack_case(DataType::kFloat16));
   cases.push_back(pack_case(DataType::kBFloat16));
   for (auto&& more : {matrix_function_cases(), conversion_function_cases(), float8_function_cases(),
-                      exchange_cases(), memory_cases(), barrier_cases()}) {
+                      exchange_cases(), memory_cases(), grid_dependency_cases(), barrier_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

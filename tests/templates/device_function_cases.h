@@ -23,7 +23,9 @@ struct DeviceFunctionCase {
   std::function<Words(const Words& in)> expected;
   // Largest difference of two f32 words relative to the expected one; 0: the same bits.
   double tolerance = 0;
-  int least_sm = 80;  // the first target that has the function
+  int least_sm = 75;  // the first target that has the function
+  // With the device functions of programmatic dependent launch, and launched in that way.
+  bool pdl = false;
 };
 
 inline constexpr int kInputWords = 1024;

@@ -61,17 +61,27 @@ class DeviceFunctionTest : public ::testing::TestWithParam<DeviceFunctionCase> {
     compiler_.reset();
   }
 
+  void SetUp() override {
+    if (session_ != nullptr) return;
+    const char* asked = std::getenv("PAGEJIT_DRIVER");
+    ASSERT_TRUE(asked == nullptr || *asked == '\0')
+        << "PAGEJIT_DRIVER=" << asked << ": " << status_.to_string();
+    GTEST_SKIP() << status_.to_string();
+  }
+
   static Words run(const DeviceFunctionCase& test, const Words& in) {
     Words out(static_cast<size_t>(test.num_outputs), 0xcdcdcdcd);
     run_into(test, in, out);
     return out;
   }
 
-  static void run_into(const DeviceFunctionCase& test, const Words& in, Words& out) {
+  // `prefix` stands between the device functions and the kernel.
+  static void run_into(const DeviceFunctionCase& test, const Words& in, Words& out,
+                       const std::string& prefix = "") {
     KernelSource source;
     source.kernel_name = "conformance";
     source.target = target_;
-    Result<std::string> text = with_device_functions(target_, kernel_text(test));
+    Result<std::string> text = with_device_functions(target_, prefix + kernel_text(test), test.pdl);
     ASSERT_TRUE(text) << text.status().to_string();
     source.text = *text;
     const Result<CompiledImage> image = compiler_->compile(source);
@@ -99,6 +109,11 @@ class DeviceFunctionTest : public ::testing::TestWithParam<DeviceFunctionCase> {
     launch.blockDimX = static_cast<unsigned>(test.num_threads);
     launch.blockDimY = launch.blockDimZ = 1;
     launch.sharedMemBytes = kSharedWords * 4;
+    CUlaunchAttribute attribute = {};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    launch.attrs = &attribute;
+    launch.numAttrs = test.pdl ? 1 : 0;
     EXPECT_EQ(
         driver.cuLaunchKernelEx(&launch, reinterpret_cast<CUfunction>(kernel), arguments, nullptr),
         CUDA_SUCCESS);
@@ -123,12 +138,6 @@ Target DeviceFunctionTest::target_;
 Status DeviceFunctionTest::status_;
 
 TEST_P(DeviceFunctionTest, DoesWhatThePtxIsaSays) {
-  if (session_ == nullptr) {
-    const char* asked = std::getenv("PAGEJIT_DRIVER");
-    ASSERT_TRUE(asked == nullptr || *asked == '\0')
-        << "PAGEJIT_DRIVER=" << asked << ": " << status_.to_string();
-    GTEST_SKIP() << status_.to_string();
-  }
   const DeviceFunctionCase& test = GetParam();
   if (target_.sm < test.least_sm) GTEST_SKIP() << target_.to_string() << " has no such instruction";
   const Words in = input_words();
@@ -146,6 +155,60 @@ TEST_P(DeviceFunctionTest, DoesWhatThePtxIsaSays) {
           << "word " << i << ": " << have << " instead of " << want;
     }
   }
+}
+
+// What sm_75 does by other functions, or on bits: without PTX of its own, so that it runs anywhere.
+class Sm75FunctionTest : public DeviceFunctionTest {
+ protected:
+  // A case with `name` of sm_75's functions in place of the target's.
+  static void expect_same(DeviceFunctionCase test, const char* file, const std::string& name) {
+    std::string functions(embedded_templates().at(file));
+    const std::string opening = "namespace dev {";
+    functions.replace(functions.find(opening), opening.size(),
+                      "namespace sm75 {\nusing namespace dev;");
+    functions.erase(functions.find("#pragma once"), 12);
+    for (size_t at = 0; (at = test.body.find("dev::" + name, at)) != std::string::npos; ++at) {
+      test.body.replace(at, 3, "sm75");
+    }
+    const Words in = input_words();
+    Words out(static_cast<size_t>(test.num_outputs), 0xcdcdcdcd);
+    run_into(test, in, out, functions);
+    EXPECT_EQ(out, test.expected(in)) << name;
+  }
+
+  static DeviceFunctionCase find_case(const std::string& name) {
+    for (const DeviceFunctionCase& test : device_function_cases()) {
+      if (test.name == name) return test;
+    }
+    ADD_FAILURE() << "no case " << name;
+    return {};
+  }
+};
+
+TEST_F(Sm75FunctionTest, TwoProductsAreOneTwiceAsDeep) {
+  expect_same(find_case("MmaF16"), "device/ptx/sm75/products.cuh", "mma_m16n8k16_f16");
+}
+
+TEST_F(Sm75FunctionTest, Bf16IsRoundedAsByTheInstruction) {
+  expect_same(find_case("PackBf16x2"), "device/ptx/sm75/bits.cuh", "pack_bf16x2");
+}
+
+TEST_F(Sm75FunctionTest, MasksHaveTheFirstBytes) {
+  DeviceFunctionCase test;
+  test.body = "for (int i = lane; i < 80; i += 32) out[i] = dev::mask_of_word(i % 4, i / 4 - 1);";
+  test.num_outputs = 80;
+  test.expected = [](const Words&) {
+    Words out;
+    for (int i = 0; i < 80; ++i) {
+      uint32_t mask = 0;
+      for (int byte = 0; byte < 4; ++byte) {
+        if (i % 4 * 4 + byte < i / 4 - 1) mask |= 0xffu << (8 * byte);
+      }
+      out.push_back(mask);
+    }
+    return out;
+  };
+  expect_same(test, "device/ptx/sm75/bits.cuh", "mask_of_word");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceFunctionTest, ::testing::ValuesIn(device_function_cases()),

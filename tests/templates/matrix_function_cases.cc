@@ -79,6 +79,7 @@ DeviceFunctionCase mma_case(DataType type) {
       out[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = __builtin_bit_cast(uint32_t, d[i]);
     }
   )";
+  if (bf16) test.least_sm = 80;
   test.num_outputs = 128;
   test.expected = [](const Words& in) {
     const auto small = [&](size_t i) { return static_cast<double>(in[i] % 15) - 7; };
@@ -87,6 +88,28 @@ DeviceFunctionCase mma_case(DataType type) {
       for (size_t column = 0; column < 8; ++column) {
         double sum = in[384 + row * 8 + column] % 101;
         for (size_t k = 0; k < 16; ++k) sum += small(row * 16 + k) * small(256 + k * 8 + column);
+        out.push_back(std::bit_cast<uint32_t>(static_cast<float>(sum)));
+      }
+    }
+    return out;
+  };
+  return test;
+}
+
+// The same of A[16][8] and B[8][8], the first halves of a and b.
+DeviceFunctionCase half_deep_mma_case() {
+  DeviceFunctionCase test = mma_case(DataType::kFloat16);
+  test.name = "MmaHalfDeepF16";
+  const std::string call = "dev::mma_m16n8k16_f16(d, a, b[0], b[1]);";
+  test.body.replace(test.body.find(call), call.size(),
+                    "dev::mma_m16n8k8_f16(d, a[0], a[1], b[0]);");
+  test.expected = [](const Words& in) {
+    const auto small = [&](size_t i) { return static_cast<double>(in[i] % 15) - 7; };
+    Words out;
+    for (size_t row = 0; row < 16; ++row) {
+      for (size_t column = 0; column < 8; ++column) {
+        double sum = in[384 + row * 8 + column] % 101;
+        for (size_t k = 0; k < 8; ++k) sum += small(row * 16 + k) * small(256 + k * 8 + column);
         out.push_back(std::bit_cast<uint32_t>(static_cast<float>(sum)));
       }
     }
@@ -111,6 +134,7 @@ std::vector<DeviceFunctionCase> matrix_function_cases() {
        }});
   cases.push_back(mma_case(DataType::kFloat16));
   cases.push_back(mma_case(DataType::kBFloat16));
+  cases.push_back(half_deep_mma_case());
   return cases;
 }
 

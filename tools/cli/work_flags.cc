@@ -141,6 +141,7 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
   item.spec.group_size = heads->group_size;
   item.spec.debug = flags.debug;
   item.spec.batch_invariant = flags.batch_invariant;
+  item.spec.pdl = flags.pdl;
   if (const Status status = set_queries(flags, &item); !status) return status;
   item.num_kv_heads = heads->num_kv_heads;
   if (const Status status = set_elements(flags, &item.spec); !status) return status;
@@ -240,6 +241,11 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
       .add_flag("--debug-checks", flags->debug,
                 "Kernels that check every block id, length and the workspace on the device")
       ->group("What");
+  command
+      .add_flag("--pdl", flags->pdl,
+                "Programmatic dependent launch (sm_90 and later): kernels that are brought onto "
+                "the GPU while the one before them still runs")
+      ->group("What");
 }
 
 std::vector<KernelSpec> WorkList::specs() const {
@@ -281,6 +287,7 @@ Status add_model(const models::ModelShape& shape, const std::string& name, const
     }
     spec->debug = flags.debug;
     spec->batch_invariant = flags.batch_invariant;
+    spec->pdl = flags.pdl;
     if (Status s = set_elements(flags, &*spec); !s) return s.with_context(name);
     WorkItem item = {.spec = *spec,
                      .num_kv_heads = kind.attention.num_kv_heads,
@@ -376,6 +383,7 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.sinks) text += " sinks";
   if (spec.batch_invariant) text += " invariant";
   if (spec.debug) text += " debug";
+  if (spec.pdl) text += " pdl";
   return text;
 }
 

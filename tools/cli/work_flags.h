@@ -43,6 +43,7 @@ struct SpecFlags {
   bool sinks = false;
   bool batch_invariant = false;
   bool debug = false;
+  bool pdl = false;
 
   bool has_spec() const {
     return head_size || head_size_v || group_size || num_heads || num_kv_heads || causal ||

@@ -48,13 +48,14 @@ struct PAGEJIT_EXPORT CacheWriteSpec {
   int row_alignment = 16;
   // Check every slot and position on the device, report the first bad one of each.
   bool debug = false;
+  bool pdl = false;  // programmatic dependent launch, as in KernelSpec
 
   bool operator==(const CacheWriteSpec&) const = default;
 };
 
 // The canonical text is e.g. "cache_write dtype=bf16 kv=fp8_e4m3 scale=head head_size=128
 // block_size=16"; layout=vllm, rope=neox (or interleaved), rotary_dim, cos_sin,
-// row_alignment and debug follow where they are not the default.
+// row_alignment, debug and pdl follow where they are not the default.
 template <>
 PAGEJIT_EXPORT Status validate(const CacheWriteSpec& spec);
 template <>

@@ -33,6 +33,7 @@ struct KernelInfo {
   int stack_bytes = 0;
   int shared_bytes = 0;  // dynamic and static, per CTA
   int threads_per_cta = 0;
+  bool pdl = false;  // launched with programmatic stream serialization
 };
 
 class Engine;

@@ -29,12 +29,13 @@ struct PAGEJIT_EXPORT MergeStatesSpec {
   int head_size = 128;                       // elements per row: [1, 4096]
   // Each state has its own pointers (MergeStatesArgs::states); else all lie in one tensor.
   bool listed = false;
+  bool pdl = false;  // programmatic dependent launch, as in KernelSpec
 
   bool operator==(const MergeStatesSpec&) const = default;
 };
 
 // The canonical text is e.g. "merge_states in=bf16 out=bf16
-// head_size=128", with "listed=1" where it is set.
+// head_size=128", with "listed=1" and "pdl=1" where they are set.
 template <>
 PAGEJIT_EXPORT Status validate(const MergeStatesSpec& spec);
 template <>

@@ -112,6 +112,11 @@ struct KernelSpec {
   bool batch_invariant = false;
   bool debug = false;  // check every block id, length and the workspace on the device, report the
                        // first bad one
+  // Programmatic dependent launch, from sm_90 on: the kernel may be brought onto the SMs while the
+  // one before it in the stream still runs. It waits for that one's end before it touches memory,
+  // and lets the next kernel come as early. A kernel of another library before it that is launched
+  // in this way must wait likewise (griddepcontrol.wait).
+  bool pdl = false;
 
   bool operator==(const KernelSpec&) const = default;
 };
@@ -132,8 +137,8 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
 // "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
 // "kv_alignment=" and the switches token_scales, window, chunked, custom_mask, soft_cap, alibi,
-// sinks, batch_invariant and debug ("window=1") follow where they are set. Specs that mean the same
-// have the same text; others differ.
+// sinks, batch_invariant, debug and pdl ("window=1") follow where they are set. Specs that mean the
+// same have the same text; others differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for

@@ -54,6 +54,11 @@ PAGEJIT_UNCHECKED inline int atomic_cas(int* p, int expected, int desired,
   return api->atomic_cas(p, expected, desired, loc);
 }
 PAGEJIT_UNCHECKED inline void fence_gpu(Loc loc = Loc::current()) { api->fence_gpu(loc); }
+PAGEJIT_UNCHECKED inline void grid_dependency_wait(Loc loc = Loc::current()) {
+  api->grid_dependency_wait(loc);
+}
+// A launch of the emulator is over before the next one begins.
+PAGEJIT_UNCHECKED inline void grid_dependency_launch() {}
 
 // ---- Asynchronous copies ----
 
@@ -104,6 +109,12 @@ PAGEJIT_UNCHECKED inline void ldmatrix_x2(uint32_t (&r)[2], const void* row,
 }
 PAGEJIT_UNCHECKED inline uint32_t movmatrix_trans(uint32_t a, Loc loc = Loc::current()) {
   return api->movmatrix_trans(a, loc);
+}
+// With zeros for the second half of a and b.
+PAGEJIT_UNCHECKED inline void mma_m16n8k8_f16(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t b,
+                                              Loc loc = Loc::current()) {
+  const uint32_t a[4] = {a0, a1, 0, 0};
+  api->mma_m16n8k16(d, a, b, 0, false, loc);
 }
 PAGEJIT_UNCHECKED inline void mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
                                                uint32_t b1, Loc loc = Loc::current()) {

@@ -7,7 +7,7 @@
 namespace pagejit_emulator {
 
 // An image of another number is refused at load.
-constexpr int kEmulatorAbi = 4;
+constexpr int kEmulatorAbi = 5;
 
 // A line of the kernel text.
 struct Loc {
@@ -35,6 +35,7 @@ struct Api {
   unsigned (*atomic_inc)(unsigned* p, unsigned limit, Loc loc);
   int (*atomic_cas)(int* p, int expected, int desired, Loc loc);
   void (*fence_gpu)(Loc loc);
+  void (*grid_dependency_wait)(Loc loc);
 
   void (*cp_async)(void* shared, const void* global, unsigned bytes, unsigned valid_bytes,
                    Loc loc);

@@ -33,19 +33,6 @@ PAGEJIT_DEVICE float unpack_f16(uint16_t code) {
   return y;
 }
 
-// The first PTX source is the upper half.
-PAGEJIT_DEVICE uint32_t pack_f16x2(float low, float high) {
-  uint32_t y;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-  return y;
-}
-
-PAGEJIT_DEVICE uint32_t pack_bf16x2(float low, float high) {
-  uint32_t y;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-  return y;
-}
-
 // From sm_89 on.
 PAGEJIT_DEVICE uint32_t unpack_e4m3x2(uint32_t pair) {
   uint32_t y;

@@ -1,4 +1,4 @@
-// Moving data: global loads and stores, asynchronous copies, atomics.
+// Moving data: global loads and stores, atomics.
 #pragma once
 
 namespace dev {
@@ -104,58 +104,9 @@ PAGEJIT_DEVICE T load_global(const T* p) {
   return __builtin_bit_cast(T, word);
 }
 
-// For memory that no thread of this launch writes.
-template <class T>
-PAGEJIT_DEVICE T load_global_nc(const T* p) {
-  RawWord<sizeof(T)> word;
-  word.load_nc(p);
-  return __builtin_bit_cast(T, word);
-}
-
 template <class T>
 PAGEJIT_DEVICE void store_global(T* p, T value) {
   __builtin_bit_cast(RawWord<sizeof(T)>, value).store(p);
-}
-
-// Source size 0 reads nothing and writes zeros.
-PAGEJIT_DEVICE void cp_async_16(void* shared, const void* global, bool valid) {
-  const uint32_t source_bytes = valid ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
-                   static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-               "l"(global), "r"(source_bytes)
-               : "memory");
-}
-
-PAGEJIT_DEVICE void cp_async_8(void* shared, const void* global, bool valid) {
-  const uint32_t source_bytes = valid ? 8 : 0;
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" ::"r"(
-                   static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-               "l"(global), "r"(source_bytes)
-               : "memory");
-}
-
-PAGEJIT_DEVICE void cp_async_4(void* shared, const void* global, bool valid) {
-  const uint32_t source_bytes = valid ? 4 : 0;
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;" ::"r"(
-                   static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-               "l"(global), "r"(source_bytes)
-               : "memory");
-}
-
-// kBytes is 8 or 16; the first valid_bytes are copied, zeros follow.
-template <int kBytes>
-PAGEJIT_DEVICE void cp_async_part(void* shared, const void* global, int valid_bytes) {
-  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(
-                   static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-               "l"(global), "n"(kBytes), "r"(valid_bytes)
-               : "memory");
-}
-
-PAGEJIT_DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-template <int kPending>
-PAGEJIT_DEVICE void cp_async_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
 PAGEJIT_DEVICE uint32_t atomic_inc_acq_rel(uint32_t* p, uint32_t limit) {

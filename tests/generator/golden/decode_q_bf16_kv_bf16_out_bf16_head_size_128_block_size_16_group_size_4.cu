@@ -1511,11 +1511,13 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
+#line 48 "attention/attention.cuh"
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
       sync_group<C>(token_group);
+#line 54 "attention/attention.cuh"
     }
     stream.issue(tile + kStages - 1, rows);
     if (tile < 0) {
@@ -1527,6 +1529,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       continue;
     }
     rows = stream.locate(tile + kStages);
+#line 69 "attention/attention.cuh"
 
     const KvStage<C>& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
@@ -1536,9 +1539,9 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       Scores<C> scores;
       compute_scores<C>(scores, stage, query);
       change.apply(scores, first_token);
-#line 73 "attention/attention.cuh"
+#line 81 "attention/attention.cuh"
       softmax.step(scores, scale_log2, p);
-#line 75 "attention/attention.cuh"
+#line 83 "attention/attention.cuh"
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
@@ -1571,9 +1574,9 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     dev::sync_cta();  // the ring, or the unit before, has been read by all
     stage_unit<C>(merge, softmax, unit, token_group, row_warp);
     dev::sync_cta();  // the unit is there for all
-#line 110 "attention/attention.cuh"
+#line 118 "attention/attention.cuh"
     merge_token_groups<C>(output, merge, work, unit);
-#line 112 "attention/attention.cuh"
+#line 120 "attention/attention.cuh"
     if (work.num_active_splits > 1 &&
         arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
@@ -1591,25 +1594,25 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
 
-#line 143 "attention/attention.cuh"
+#line 151 "attention/attention.cuh"
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 
-#line 153 "attention/attention.cuh"
+#line 161 "attention/attention.cuh"
   serve_split<C>(params, work, shared);
-#line 155 "attention/attention.cuh"
+#line 163 "attention/attention.cuh"
 }
-#line 19 "attention/attention.cu.tmpl"
+#line 22 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 28 "attention/attention.cu.tmpl"
+#line 31 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 35 "attention/attention.cu.tmpl"
+#line 38 "attention/attention.cu.tmpl"
     .kv_alignment = 16,
-#line 54 "attention/attention.cu.tmpl"
+#line 57 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .head_size_v = 128,
@@ -1624,11 +1627,12 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 74 "attention/attention.cu.tmpl"
+#line 77 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
+#line 84 "attention/attention.cu.tmpl"
   attention<kConfig>(params);
 }
 

@@ -72,6 +72,7 @@ SAME_VALUE(CU_FUNC_ATTRIBUTE_PTX_VERSION);
 SAME_VALUE(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
 SAME_VALUE(CU_GET_PROC_ADDRESS_SUCCESS);
 SAME_VALUE(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+SAME_VALUE(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 SAME_VALUE(CU_MEMORYTYPE_DEVICE);
 SAME_VALUE(CU_MEMORYTYPE_HOST);
 SAME_VALUE(CU_POINTER_ATTRIBUTE_CONTEXT);
@@ -105,6 +106,10 @@ SAME_PLACE(attrs);
 SAME_PLACE(numAttrs);
 
 #undef SAME_PLACE
+
+static_assert(sizeof(::CUlaunchAttribute) == sizeof(pagejit_emulator::CUlaunchAttribute));
+static_assert(offsetof(::CUlaunchAttribute, value) ==
+              offsetof(pagejit_emulator::CUlaunchAttribute, value));
 
 static_assert(sizeof(::CUuuid) == sizeof(pagejit_emulator::CUuuid));
 static_assert(sizeof(::CUdeviceptr) == sizeof(pagejit_emulator::CUdeviceptr));

@@ -141,6 +141,9 @@ CUfunction EmulatorTest::kernel(std::string_view text, const char* name, pagejit
 }
 
 CUresult EmulatorTest::launch_raw(CUfunction function, const LaunchShape& shape, void** params) {
+  CUlaunchAttribute attribute = {};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
   const CUlaunchConfig config = {shape.grid_x,
                                  shape.grid_y,
                                  shape.grid_z,
@@ -149,8 +152,8 @@ CUresult EmulatorTest::launch_raw(CUfunction function, const LaunchShape& shape,
                                  1,
                                  shape.shared_bytes,
                                  shape.stream,
-                                 nullptr,
-                                 0};
+                                 shape.pdl ? &attribute : nullptr,
+                                 shape.pdl ? 1u : 0u};
   return symbol<decltype(cuLaunchKernelEx)>("cuLaunchKernelEx")(&config, function, params, nullptr);
 }
 

@@ -34,6 +34,7 @@ struct LaunchShape {
   unsigned grid_y = 1;
   unsigned grid_z = 1;
   CUstream stream = nullptr;
+  bool pdl = false;  // with programmatic stream serialization
 };
 
 // How threads are ordered and when copies arrive.

@@ -22,7 +22,8 @@ struct Device {
 
 // The last launch.
 struct LaunchRecord {
-  CUlaunchConfig config{};
+  CUlaunchConfig config{};        // attrs is gone after the call
+  CUlaunchAttribute attribute{};  // the first of them, where there is one
   void* kernel = nullptr;
   pagejit_shared::AttentionParams params{};
 };

@@ -26,7 +26,7 @@ TEST(SpecFlagsTest, ParsesEveryFlag) {
   add_spec_flags(app, &flags, true);
   app.parse(
       "--head-size 80 --block-size 32 --num-heads 12 --num-kv-heads 4 --dtype f16 --tp 2 "
-      "--debug-checks");
+      "--debug-checks --pdl");
   EXPECT_EQ(flags.head_size, 80);
   EXPECT_EQ(flags.block_size, 32);
   EXPECT_EQ(flags.group_size, std::nullopt);
@@ -34,7 +34,7 @@ TEST(SpecFlagsTest, ParsesEveryFlag) {
   ASSERT_TRUE(list.is_ok()) << list.status().to_string();
   ASSERT_EQ(list->items.size(), 1u);
   EXPECT_EQ(canonical_text(list->items[0].spec),
-            "decode q=f16 kv=f16 out=f16 head_size=80 block_size=32 group_size=3 debug=1");
+            "decode q=f16 kv=f16 out=f16 head_size=80 block_size=32 group_size=3 debug=1 pdl=1");
   EXPECT_EQ(list->items[0].num_kv_heads, 2);
 }
 
