@@ -122,6 +122,7 @@ struct Switch {
 constexpr Switch kSwitches[] = {{"window", &KernelSpec::window},
                                 {"chunked", &KernelSpec::chunked},
                                 {"custom_mask", &KernelSpec::custom_mask},
+                                {"block_sparse", &KernelSpec::block_sparse},
                                 {"soft_cap", &KernelSpec::soft_cap},
                                 {"alibi", &KernelSpec::alibi},
                                 {"sinks", &KernelSpec::sinks},
@@ -267,9 +268,10 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
     spec.*option.field = value == "1";
     return Status::ok();
   }
-  return invalid("spec field \"" + name +
-                 "\": legal are q, kv, out, head_size, block_size, group_size, causal, table, "
-                 "layout, window, chunked, custom_mask, soft_cap, alibi, sinks, debug");
+  return invalid(
+      "spec field \"" + name +
+      "\": legal are q, kv, out, head_size, block_size, group_size, causal, table, "
+      "layout, window, chunked, custom_mask, block_sparse, soft_cap, alibi, sinks, debug");
 }
 
 }  // namespace

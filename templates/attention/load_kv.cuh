@@ -113,7 +113,12 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
+#if PAGEJIT_BLOCK_SPARSE
+    const bool has_tile = tile_idx < num_tiles_ &&
+                          work_.sparse.show(params_, first_token(tile_idx), C.group_tokens);
+#else
     const bool has_tile = tile_idx < num_tiles_;
+#endif
     const int valid = num_valid(tile_idx);
 #if PAGEJIT_KV_VLLM
     if (has_tile) copy_k(stage, rows.k, valid);

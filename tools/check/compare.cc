@@ -219,8 +219,7 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
     const int64_t seq_len = batch.seq_lens[static_cast<size_t>(seq)];
     const int64_t num_tokens = sight.end - sight.begin;
     const int64_t first = (head / spec.group_size * seq_len + sight.begin) * spec.head_size;
-    std::vector<uint8_t> seen;
-    if (spec.custom_mask) seen = batch.seen_by(query, sight);
+    const std::vector<uint8_t> seen = batch.seen_by(query, head, sight);
     ScoreRules rules{.scale = batch.scale};
     if (spec.soft_cap) rules.soft_cap = batch.soft_cap;
     if (spec.alibi) rules.alibi_slope = batch.alibi_slopes[static_cast<size_t>(head)];
@@ -232,7 +231,7 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
                               spec.head_size,
                               rules,
                               sight.begin - sight.position,
-                              spec.custom_mask ? seen.data() : nullptr,
+                              seen.empty() ? nullptr : seen.data(),
                               batch.scales_of(head / spec.group_size)};
     HeadMagnitudes magnitudes;
     dense_attention(problem, results.out.data() + row * head_size, &results.lse[row], &magnitudes);

@@ -86,10 +86,11 @@ struct KernelSpec {
   KvTable kv_table = KvTable::kBlocks;  // kContiguous needs block_size 1
   // kVllm needs block_size to be a multiple of 8, and head_size of x.
   KvLayout kv_layout = KvLayout::kRows;
-  bool window = false;       // a sliding window: AttentionArgs::window_left and window_right hold
-  bool chunked = false;      // chunked-local attention: AttentionArgs::chunk_size holds
-  bool custom_mask = false;  // a bit for each query token and key, AttentionArgs::custom_mask
-  bool soft_cap = false;     // scores become soft_cap * tanh(scores / soft_cap)
+  bool window = false;        // a sliding window: AttentionArgs::window_left and window_right hold
+  bool chunked = false;       // chunked-local attention: AttentionArgs::chunk_size holds
+  bool custom_mask = false;   // a bit for each query token and key, AttentionArgs::custom_mask
+  bool block_sparse = false;  // only some blocks of keys, AttentionArgs::block_sparse
+  bool soft_cap = false;      // scores become soft_cap * tanh(scores / soft_cap)
   bool alibi = false;  // a bias that is linear in the distance, by AttentionArgs::alibi_slopes
   bool sinks = false;  // one more logit per head without a value, AttentionArgs::sinks
   bool debug = false;  // check every block id, length and the workspace on the device, report the
@@ -108,7 +109,8 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
 // "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm" and the switches window,
-// chunked, custom_mask, soft_cap, alibi, sinks and debug ("window=1") follow where they are set.
+// chunked, custom_mask, block_sparse, soft_cap, alibi, sinks and debug ("window=1") follow where
+// they are set.
 // Equal specs give equal text; different specs differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 

@@ -95,6 +95,7 @@ struct AttentionConfig {
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
+  bool is_block_sparse;  // only some blocks of keys are seen
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
@@ -198,6 +199,17 @@ PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   return (ring > merge ? ring : merge) + query_buffer_bytes(c);
 }
 
+// Block-sparse attention: from the sparse block q the sparse block k is seen if k > q -
+// local_blocks, or if k + offset + head * |head_step| is a multiple of vert_stride; head is the KV
+// head where head_step is negative.
+struct BlockSparseParams {
+  int local_blocks;  // [0, 2^31)
+  int vert_stride;   // [1, 65536]
+  int block_size;    // [1, 65536] tokens
+  int offset;        // [0, vert_stride)
+  int head_step;     // (-vert_stride, vert_stride)
+};
+
 // Strides count elements.
 struct AttentionParams {
   const void* q;
@@ -239,6 +251,7 @@ struct AttentionParams {
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
   int chunk_size;        // where has_chunks: tokens, positive
+  BlockSparseParams sparse;  // where is_block_sparse
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive
 };
@@ -406,7 +419,7 @@ struct AttentionShared<C, false> {
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
 #line 82 "attention/shared_memory.cuh"
 };
-#line 3 "attention/attention.cu.tmpl"
+#line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
 // What one CTA does: its sequence, KV head, rows and range of KV tokens, found from the lengths on
 // the device; and what a debug kernel says when it finds something wrong.
@@ -427,7 +440,7 @@ struct AttentionWork {
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
-#line 38 "attention/work.cuh"
+#line 41 "attention/work.cuh"
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
 };
@@ -438,16 +451,16 @@ PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
                                     [[maybe_unused]] const AttentionWork& work) {
   constexpr float kLeast = 0x1p-126f;
   float scale = params.scale < 0.0f ? -params.scale : params.scale;
-#line 51 "attention/work.cuh"
+#line 54 "attention/work.cuh"
   return scale < kLeast ? kLeast : scale;
 }
 
 // What scores are multiplied with where they become powers of 2.
 PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
                                       [[maybe_unused]] const AttentionWork& work) {
-#line 60 "attention/work.cuh"
+#line 63 "attention/work.cuh"
   return positive_scale(params, work) * kLog2E;
-#line 62 "attention/work.cuh"
+#line 65 "attention/work.cuh"
 }
 
 // A row's query token, counted from the sequence's first, and its query head, from the group's
@@ -459,18 +472,18 @@ struct RowPlace {
 
 template <AttentionConfig C>
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-#line 76 "attention/work.cuh"
+#line 79 "attention/work.cuh"
   return {0, row};
-#line 78 "attention/work.cuh"
+#line 81 "attention/work.cuh"
 }
 
-#line 145 "attention/work.cuh"
+#line 148 "attention/work.cuh"
 // The sequence's length by its table.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 157 "attention/work.cuh"
+#line 160 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 159 "attention/work.cuh"
+#line 162 "attention/work.cuh"
 }
 
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
@@ -478,11 +491,11 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len<C>(params, seq_idx);
-#line 177 "attention/work.cuh"
+#line 180 "attention/work.cuh"
   return seq_len < 0 ? 0 : seq_len;
 }
 
-#line 255 "attention/work.cuh"
+#line 258 "attention/work.cuh"
 // Sequence, split and rows of this CTA.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
@@ -500,7 +513,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 273 "attention/work.cuh"
+#line 276 "attention/work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
@@ -509,11 +522,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#line 289 "attention/work.cuh"
+#line 296 "attention/work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 303 "attention/work.cuh"
+#line 310 "attention/work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -536,7 +549,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
 }
-#line 4 "attention/attention.cu.tmpl"
+#line 7 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -631,13 +644,15 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
+#line 120 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
+#line 122 "attention/load_kv.cuh"
     const int valid = num_valid(tile_idx);
-#line 123 "attention/load_kv.cuh"
+#line 128 "attention/load_kv.cuh"
     if (has_tile) copy_rows(stage.k, k_, rows.k, valid);
     dev::cp_async_commit();
     if (has_tile) copy_rows(stage.v, v_, rows.v, valid);
-#line 127 "attention/load_kv.cuh"
+#line 132 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
@@ -646,7 +661,7 @@ class KvStream {
     uint32_t word[2 * sizeof(KvElement)];
   };
 
-#line 180 "attention/load_kv.cuh"
+#line 185 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][Traits::kKvPitch],
@@ -682,23 +697,23 @@ class KvStream {
     }
   }
 
-#line 216 "attention/load_kv.cuh"
+#line 221 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 225 "attention/load_kv.cuh"
+#line 230 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 227 "attention/load_kv.cuh"
+#line 232 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
-#line 5 "attention/attention.cu.tmpl"
+#line 8 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -760,7 +775,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 6 "attention/attention.cu.tmpl"
+#line 9 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -798,7 +813,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 10 "attention/attention.cu.tmpl"
+#line 13 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -883,7 +898,7 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-#line 12 "attention/attention.cu.tmpl"
+#line 15 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
 // biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
@@ -939,22 +954,22 @@ class ScoreChange {
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 87 "attention/scores.cuh"
+#line 101 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 93 "attention/scores.cuh"
+#line 110 "attention/scores.cuh"
     return true;
-#line 99 "attention/scores.cuh"
+#line 116 "attention/scores.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 106 "attention/scores.cuh"
+#line 123 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 110 "attention/scores.cuh"
+#line 130 "attention/scores.cuh"
   }
 
  private:
@@ -967,14 +982,14 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 147 "attention/scores.cuh"
+#line 167 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 152 "attention/scores.cuh"
+#line 172 "attention/scores.cuh"
     return end > work_.token_end;
-#line 159 "attention/scores.cuh"
+#line 179 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -983,14 +998,14 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 170 "attention/scores.cuh"
+#line 190 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 179 "attention/scores.cuh"
+#line 199 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -998,15 +1013,15 @@ class ScoreChange {
     }
   }
 
-#line 214 "attention/scores.cuh"
+#line 267 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 219 "attention/scores.cuh"
+#line 272 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 227 "attention/scores.cuh"
+#line 287 "attention/scores.cuh"
 };
-#line 13 "attention/attention.cu.tmpl"
+#line 16 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1139,7 +1154,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 14 "attention/attention.cu.tmpl"
+#line 17 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1386,7 +1401,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 15 "attention/attention.cu.tmpl"
+#line 18 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1508,15 +1523,15 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
   }
 }
-#line 16 "attention/attention.cu.tmpl"
+#line 19 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 25 "attention/attention.cu.tmpl"
+#line 28 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 47 "attention/attention.cu.tmpl"
+#line 53 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .block_size = 16,
@@ -1529,7 +1544,7 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 62 "attention/attention.cu.tmpl"
+#line 68 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
