@@ -14,7 +14,7 @@ namespace pagejit {
 namespace {
 
 constexpr uintptr_t kVectorBytes = 16;  // what one copy moves
-constexpr int kRowElements = 8;        // what rows of query may lie apart
+constexpr int kRowElements = 8;         // what rows of query may lie apart
 constexpr int kMostGroup = 128;         // KernelSpec::group_size
 constexpr int kMostSparse = 65536;      // BlockSparseArgs
 
@@ -184,7 +184,8 @@ class PagedAttention::Impl {
 
   Result<const Kernel*> kernel(const KernelSpec& spec) {
     if (const Kernel* known = find(spec); known != nullptr) return known;
-    if (engine_ == nullptr) return invalid("engine is null: must be one that Engine::create() made");
+    if (engine_ == nullptr)
+      return invalid("engine is null: must be one that Engine::create() made");
     Result<Kernel> made = engine_->prepare(spec);
     if (!made) return made.status();
     const std::lock_guard lock(growth_);

@@ -1,5 +1,5 @@
-// What block-sparse attention means: the batches' view of it, worked examples and the reference that
-// walks the block table, against each other.
+// What block-sparse attention means: the batches' view of it, worked examples and the reference
+// that walks the block table, against each other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,8 @@ TEST(BlockSparseReferenceTest, WorkedExamples) {
   sparse.vert_stride = 3;
   EXPECT_EQ(seen(sparse, 0), "14789");  // (k + 5) % 3
   EXPECT_EQ(seen(sparse, 1), "03689");  // (k + 6) % 3
-  // By KV head, of which there are two: (k + 3 * KV head + 1) % 4, then (k + 3 * (2 + KV head) + 1).
+  // By KV head, of which there are two: (k + 3 * KV head + 1) % 4, then (k + 3 * (2 + KV head) +
+  // 1).
   sparse = {.local_blocks = 1, .vert_stride = 4, .block_size = 4, .head_sliding_step = -3};
   EXPECT_EQ(seen(sparse, 0), "379");
   EXPECT_EQ(seen(sparse, 1), "379");
@@ -104,7 +105,8 @@ TEST(BlockSparseReferenceTest, BothReferencesAgree) {
                                         .head_sliding_step = step,
                                         .tp_rank = 1};
         for (const bool is_ragged : {false, true}) {
-          const std::vector<int> query_lens = is_ragged ? std::vector<int>{3, 0, 9} : std::vector<int>{};
+          const std::vector<int> query_lens =
+              is_ragged ? std::vector<int>{3, 0, 9} : std::vector<int>{};
           const AttentionBatch batch = make(sparse, {41, 7, 5}, query_lens);
           const ReferenceResults dense = compute_reference(batch);
           std::vector<double> out(dense.out.size());
@@ -126,7 +128,8 @@ TEST(BlockSparseReferenceTest, BothReferencesAgree) {
 
 TEST(BlockSparseReferenceTest, ValuesOfVllmsTestAreSmallAndUnscaled) {
   BatchOptions options;
-  options.spec = {.q_dtype = DataType::kFloat16, .kv_dtype = DataType::kFloat8E4m3, .head_size = 64};
+  options.spec = {
+      .q_dtype = DataType::kFloat16, .kv_dtype = DataType::kFloat8E4m3, .head_size = 64};
   options.seq_lens = {200};
   options.vllm_values = true;
   const Result<AttentionBatch> batch = make_attention_batch(options);

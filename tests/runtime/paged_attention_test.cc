@@ -186,8 +186,9 @@ TEST_F(PagedAttentionTest, OnlyV2SplitsAndNeedsAWorkspace) {
 TEST_F(PagedAttentionTest, KernelsArePreparedOnceAndAhead) {
   PagedAttention attention(make_engine());
   const PagedAttentionArgs args = legal_paged_args();
-  EXPECT_THAT(attention.init_workspace(reinterpret_cast<void*>(0x100000), 1 << 20, nullptr).message(),
-              HasSubstr("init_workspace before any kernel was prepared"));
+  EXPECT_THAT(
+      attention.init_workspace(reinterpret_cast<void*>(0x100000), 1 << 20, nullptr).message(),
+      HasSubstr("init_workspace before any kernel was prepared"));
   ASSERT_TRUE(attention.prepare(args));
   EXPECT_EQ(nvrtc->compiles, 1);
   nvrtc->failure = Status(StatusCode::kCompileFailed, "compiled after all");
@@ -266,7 +267,8 @@ TEST_F(PagedAttentionTest, EachBadArgumentHasItsSentence) {
       {[](auto& a) { a.num_heads = 0; }, "num_heads 0: must be a multiple of num_kv_heads (8)"},
       {[](auto& a) { a.num_heads = 33; }, "num_heads 33: must be a multiple of num_kv_heads (8)"},
       {[](auto& a) { a.num_heads = 8 * 129; }, "num_heads 1032: must be a multiple"},
-      {[](auto& a) { a.head_size = 0; }, "head_size 0: must be a multiple of 8 in [8, 256], or 512"},
+      {[](auto& a) { a.head_size = 0; },
+       "head_size 0: must be a multiple of 8 in [8, 256], or 512"},
       {[](auto& a) { a.head_size = 100; }, "head_size 100"},
       {[](auto& a) {
          a.head_size = 120;

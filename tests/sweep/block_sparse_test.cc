@@ -159,7 +159,8 @@ TEST_F(BlockSparseTest, BlocksThatNoHeadSeesAreNotRead) {
           for (int query = 0; query < batch.num_queries; ++query) {
             if (batch.seq_of(query) != seq) continue;
             for (int head = 0; head < batch.num_heads; ++head) {
-              is_seen |= batch.seen_by(query, head, {block * 16, block * 16 + 1, seq_len - 1})[0] == 1;
+              is_seen |=
+                  batch.seen_by(query, head, {block * 16, block * 16 + 1, seq_len - 1})[0] == 1;
             }
           }
           if (is_seen) continue;
@@ -182,9 +183,21 @@ TEST_F(BlockSparseTest, BlocksThatNoHeadSeesAreNotRead) {
 TEST_F(BlockSparseTest, GreatNumbersDoNotOverflow) {
   constexpr int kMost = std::numeric_limits<int32_t>::max();
   const BlockSparseArgs cases[] = {
-      {.local_blocks = 1, .vert_stride = 7, .block_size = 5, .head_sliding_step = kMost, .tp_rank = 1 << 28},
-      {.local_blocks = 1, .vert_stride = 7, .block_size = 5, .head_sliding_step = -kMost - 1, .tp_rank = 99},
-      {.local_blocks = 0, .vert_stride = 65536, .block_size = 1, .head_sliding_step = 65535, .tp_rank = 3},
+      {.local_blocks = 1,
+       .vert_stride = 7,
+       .block_size = 5,
+       .head_sliding_step = kMost,
+       .tp_rank = 1 << 28},
+      {.local_blocks = 1,
+       .vert_stride = 7,
+       .block_size = 5,
+       .head_sliding_step = -kMost - 1,
+       .tp_rank = 99},
+      {.local_blocks = 0,
+       .vert_stride = 65536,
+       .block_size = 1,
+       .head_sliding_step = 65535,
+       .tp_rank = 3},
       {.local_blocks = kMost, .vert_stride = 65536, .block_size = 65536},
       {.local_blocks = 0, .vert_stride = 2, .block_size = 65536},
   };

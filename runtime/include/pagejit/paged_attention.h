@@ -1,6 +1,6 @@
-// vLLM's paged_attention_v1 and paged_attention_v2 under their names, with their parameters, over their
-// pair of cache layouts: decode, one query token per sequence. What they do not have is in launch.h.
-// Thread-safety: a PagedAttention may be used from any number of threads at once.
+// vLLM's paged_attention_v1 and paged_attention_v2 under their names, with their parameters, over
+// their pair of cache layouts: decode, one query token per sequence. What they do not have is in
+// launch.h. Thread-safety: a PagedAttention may be used from any number of threads at once.
 //
 //   pagejit::PagedAttention attention(engine);  // once per CUDA context
 //   ...
@@ -27,12 +27,15 @@
 // What differs from vLLM's:
 // - Nothing is thrown: a call that cannot be served returns a sentence.
 // - v1 has no limit of about 58,000 tokens: scores are never kept for a whole sequence.
-// - v2 splits sequences by the number of CTAs that keeps the GPU busy, not by 512 tokens, and merges in
+// - v2 splits sequences by the number of CTAs that keeps the GPU busy, not by 512 tokens, and
+// merges in
 //   the same launch. Its scratch is one workspace, kept from call to call, in place of exp_sums,
 //   max_logits and tmp_out, which this library does not have: no call writes them.
-// - There is no choice to make between the two: v2 on a batch that fills the GPU does not split, and is
+// - There is no choice to make between the two: v2 on a batch that fills the GPU does not split,
+// and is
 //   then v1. v1 is for callers without a workspace.
-// - k_scale and v_scale are not looked at where K and V have no scale; query heads follow each other.
+// - k_scale and v_scale are not looked at where K and V have no scale; query heads follow each
+// other.
 // - K and V keep their values where vLLM rounds what it has scaled to the query's type.
 #pragma once
 
@@ -45,8 +48,8 @@
 
 namespace pagejit {
 
-// The parameters of both, by vLLM's names and in vLLM's order; then what vLLM takes from its tensors.
-// Pointers are device pointers; strides count elements.
+// The parameters of both, by vLLM's names and in vLLM's order; then what vLLM takes from its
+// tensors. Pointers are device pointers; strides count elements.
 struct PagedAttentionArgs {
   // [num_seqs, num_heads, head_size], contiguous, 16-byte aligned, of dtype.
   void* out = nullptr;
@@ -75,8 +78,8 @@ struct PagedAttentionArgs {
   // f32 [1] each, where K and V have 8 bits: a value is its code's times the scale.
   const float* k_scale = nullptr;
   const float* v_scale = nullptr;
-  // Block-sparse attention where blocksparse_vert_stride > 1; else the other four are not looked at.
-  // See BlockSparseArgs (launch.h), which has the rule and the limits.
+  // Block-sparse attention where blocksparse_vert_stride > 1; else the other four are not looked
+  // at. See BlockSparseArgs (launch.h), which has the rule and the limits.
   int tp_rank = 0;
   int blocksparse_local_blocks = 0;
   int blocksparse_vert_stride = 0;
@@ -113,9 +116,9 @@ PAGEJIT_EXPORT Status paged_attention_v1(PagedAttention& attention, const PagedA
 PAGEJIT_EXPORT Status paged_attention_v2(PagedAttention& attention, const PagedAttentionArgs& args,
                                          Stream stream);
 
-// The prepared kernels of one engine in one CUDA context: that which is current in all calls. A call
-// whose kernel is not there yet prepares it, which may compile; prepare() does so ahead, and then no
-// call compiles, locks or allocates. Kernels stay as long as this does.
+// The prepared kernels of one engine in one CUDA context: that which is current in all calls. A
+// call whose kernel is not there yet prepares it, which may compile; prepare() does so ahead, and
+// then no call compiles, locks or allocates. Kernels stay as long as this does.
 class PAGEJIT_EXPORT PagedAttention {
  public:
   explicit PagedAttention(std::shared_ptr<Engine> engine);
