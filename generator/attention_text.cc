@@ -56,6 +56,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.window) name += "_window";
   if (spec.chunked) name += "_chunked";
   if (spec.custom_mask) name += "_mask";
+  if (spec.block_sparse) name += "_sparse";
   if (spec.soft_cap) name += "_cap";
   if (spec.alibi) name += "_alibi";
   if (spec.sinks) name += "_sinks";
@@ -144,6 +145,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_WINDOW", c.has_window},
       {"PAGEJIT_CHUNKS", c.has_chunks},
       {"PAGEJIT_CUSTOM_MASK", c.has_custom_mask},
+      {"PAGEJIT_BLOCK_SPARSE", c.is_block_sparse},
       {"PAGEJIT_SOFT_CAP", c.has_soft_cap},
       {"PAGEJIT_ALIBI", c.has_alibi},
       {"PAGEJIT_SINKS", c.has_sinks},

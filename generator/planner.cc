@@ -37,6 +37,7 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
   const int features = (c.is_ragged ? 3 : 0) + (c.is_batch_invariant ? 6 : 0) +
                        (c.has_alibi ? 2 * c.row_tiles : 0) +
                        (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
+                       (c.is_block_sparse ? (c.is_ragged ? 4 : 2) * c.row_tiles + 8 : 0) +
                        (c.has_custom_mask ? 8 * c.row_tiles * token_tiles + 16 : 0) +
                        (c.has_token_scales ? 8 + 4 * token_tiles : 0);
   return accumulators + query + scores_and_p + features + kOther +
@@ -162,6 +163,7 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   c.has_window = spec.window;
   c.has_chunks = spec.chunked;
   c.has_custom_mask = spec.custom_mask;
+  c.is_block_sparse = spec.block_sparse;
   c.has_soft_cap = spec.soft_cap;
   c.has_alibi = spec.alibi;
   c.has_sinks = spec.sinks;

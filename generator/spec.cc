@@ -161,6 +161,7 @@ constexpr Switch kSwitches[] = {{"token_scales", &KernelSpec::token_scales},
                                 {"window", &KernelSpec::window},
                                 {"chunked", &KernelSpec::chunked},
                                 {"custom_mask", &KernelSpec::custom_mask},
+                                {"block_sparse", &KernelSpec::block_sparse},
                                 {"soft_cap", &KernelSpec::soft_cap},
                                 {"alibi", &KernelSpec::alibi},
                                 {"sinks", &KernelSpec::sinks},
@@ -318,7 +319,7 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   return invalid("spec field \"" + name +
                  "\": legal are q, kv, out, head_size, head_size_v, block_size, group_size, "
                  "causal, table, layout, kv_alignment, token_scales, window, chunked, custom_mask, "
-                 "soft_cap, alibi, sinks, batch_invariant, debug, pdl");
+                 "block_sparse, soft_cap, alibi, sinks, batch_invariant, debug, pdl");
 }
 
 }  // namespace

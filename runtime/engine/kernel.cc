@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "pagejit/engine.h"
 #include "runtime/engine/argument_check.h"
@@ -33,6 +34,23 @@ int row_tiles(const LoadedAttention& kernel, const AttentionArgs& args) {
   if (!config.is_ragged) return 0;
   return pagejit_shared::row_tiles_bound(args.num_seqs, args.num_query_tokens, config.group_size,
                                          pagejit_shared::tile_rows(config));
+}
+
+// What depends on the head is only needed modulo the stride, where nothing overflows on the device.
+pagejit_shared::BlockSparseParams block_sparse_params(const AttentionConfig& config,
+                                                      const AttentionArgs& args) {
+  if (!config.is_block_sparse) return {};
+  const BlockSparseArgs& sparse = args.block_sparse;
+  const int64_t stride = sparse.vert_stride;
+  const int64_t step = int64_t{sparse.head_sliding_step} % stride;
+  const bool by_kv_head = sparse.head_sliding_step < 0;
+  const int64_t num_heads = int64_t{args.num_kv_heads} * (by_kv_head ? 1 : config.group_size);
+  const int64_t heads_before = sparse.tp_rank % stride * (num_heads % stride) % stride;
+  return {.local_blocks = sparse.local_blocks,
+          .vert_stride = sparse.vert_stride,
+          .block_size = sparse.block_size,
+          .offset = static_cast<int>((heads_before * std::abs(step) + 1) % stride),
+          .head_step = static_cast<int>(step)};
 }
 
 AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& args,
@@ -91,6 +109,7 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .window_left = args.window_left,
       .window_right = args.window_right,
       .chunk_size = args.chunk_size,
+      .sparse = block_sparse_params(kernel.config.attention, args),
       .scale = args.scale,
       .soft_cap = args.soft_cap,
   };

@@ -134,6 +134,15 @@ Status check_scales(const pagejit_shared::AttentionConfig& config, const Attenti
                              args.kv_scale_stride));
 }
 
+Status check_block_sparse(const BlockSparseArgs& sparse) {
+  constexpr int kMost = 65536;  // products of two of them have 32 bits
+  Status status = check_count("block_sparse.local_blocks", sparse.local_blocks, 0, INT32_MAX);
+  if (status) status = check_count("block_sparse.vert_stride", sparse.vert_stride, 1, kMost);
+  if (status) status = check_count("block_sparse.block_size", sparse.block_size, 1, kMost);
+  if (status) status = check_count("block_sparse.tp_rank", sparse.tp_rank, 0, INT32_MAX);
+  return status;
+}
+
 // What only some specs use.
 Status check_options(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
   if (pagejit_shared::kv_bytes(config) == 1) {
@@ -152,6 +161,9 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
     if (args.custom_mask == nullptr) return bad_pointer("custom_mask", nullptr, 1);
     Status status = check_ints("custom_mask_indptr", args.custom_mask_indptr);
     if (!status) return status;
+  }
+  if (config.is_block_sparse) {
+    if (Status status = check_block_sparse(args.block_sparse); !status) return status;
   }
   if (config.has_soft_cap && !(std::isfinite(args.soft_cap) && args.soft_cap > 0)) {
     return invalid(fmt::format("soft_cap {}: must be positive and finite", args.soft_cap));

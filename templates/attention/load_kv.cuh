@@ -164,7 +164,12 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
+#if PAGEJIT_BLOCK_SPARSE
+    const bool has_tile = tile_idx < num_tiles_ &&
+                          work_.sparse.show(params_, first_token(tile_idx), C.group_tokens);
+#else
     const bool has_tile = tile_idx < num_tiles_;
+#endif
 #if PAGEJIT_INVARIANT_BEGIN
     const Valid valid = {num_hidden(tile_idx), num_valid(tile_idx)};
 #else

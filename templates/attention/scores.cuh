@@ -87,6 +87,20 @@ class ScoreChange {
     mask_bits_ =
         params.custom_mask + dev::load_global_nc(params.custom_mask_indptr + work.seq_idx);
 #endif
+#if PAGEJIT_BLOCK_SPARSE
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int head = work.kv_head_idx * C.group_size + place_of_row<C>(lane_row(j, h)).head;
+        residues_[j][h] = seen_residue(params, head, work.kv_head_idx);
+#if PAGEJIT_RAGGED
+        first_local_[j][h] = first_local_of_row(lane_row(j, h));
+#endif
+      }
+    }
+    all_local_ = first_local_of_row(warp_row_ + num_rows_ - 1);
+#endif
 #if PAGEJIT_ALIBI
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
@@ -103,6 +117,9 @@ class ScoreChange {
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
+#if PAGEJIT_BLOCK_SPARSE
+    if (!work_.sparse.show(params_, first_token, C.group_tokens)) return false;
+#endif
 #if !PAGEJIT_RAGGED
     return true;
 #elif PAGEJIT_SEES_ALL
@@ -120,6 +137,9 @@ class ScoreChange {
     if (needs_mask(first_token)) mask(scores, first_token);
 #if PAGEJIT_CUSTOM_MASK
     mask_by_bits(scores, first_token);
+#endif
+#if PAGEJIT_BLOCK_SPARSE
+    if (static_cast<uint32_t>(first_token) < all_local_) mask_by_blocks(scores, first_token);
 #endif
   }
 
@@ -225,6 +245,39 @@ class ScoreChange {
   }
 
 #endif
+#if PAGEJIT_BLOCK_SPARSE
+  PAGEJIT_DEVICE uint32_t first_local_of_row(int row) const {
+    return first_local_token(params_, position_of_row<C>(work_, row));
+  }
+
+  // What is neither local nor in a block that the row's head sees.
+  PAGEJIT_DEVICE void mask_by_blocks(Scores<C>& scores, int first_token) const {
+#pragma unroll
+    for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t token = static_cast<uint32_t>(lane_token(first_token, i, half));
+        const uint32_t residue = token / static_cast<uint32_t>(params_.sparse.block_size) %
+                                 static_cast<uint32_t>(params_.sparse.vert_stride);
+#pragma unroll
+        for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+#if PAGEJIT_RAGGED
+            const bool is_local = token >= first_local_[j][h];
+#else
+            const bool is_local = token >= all_local_;
+#endif
+            if (!is_local && residue != residues_[j][h]) {
+              scores[i][j][half * 2 + h] = kMinusInfinity;
+            }
+          }
+        }
+      }
+    }
+  }
+
+#endif
   const AttentionParams& params_;
   const AttentionWork& work_;
 #if !PAGEJIT_SEES_ALL
@@ -234,6 +287,13 @@ class ScoreChange {
   int num_rows_;  // of this warp; 0 or less: none
 #if PAGEJIT_CUSTOM_MASK
   const unsigned char* mask_bits_;  // of this sequence
+#endif
+#if PAGEJIT_BLOCK_SPARSE
+  uint32_t residues_[C.row_tiles][2];
+#if PAGEJIT_RAGGED
+  uint32_t first_local_[C.row_tiles][2];
+#endif
+  uint32_t all_local_;  // the tokens from here on are local for all rows of the warp
 #endif
 #if PAGEJIT_ALIBI
   float slopes_[C.row_tiles][2];

@@ -43,6 +43,9 @@ struct AttentionWork {
 #if PAGEJIT_KV_HEAD_SCALES
   float v_scale;
 #endif
+#if PAGEJIT_BLOCK_SPARSE
+  SparseTiles sparse;
+#endif
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
 #if PAGEJIT_BATCH_INVARIANT
@@ -111,7 +114,7 @@ PAGEJIT_DEVICE RowPlace place_of_row(int row) {
 #endif
 }
 
-#if PAGEJIT_ALIBI
+#if PAGEJIT_ALIBI || PAGEJIT_BLOCK_SPARSE
 // The position of a row's query token among the KV tokens: the last query token stands at the last
 // one. Negative where there are more query tokens than KV tokens.
 template <AttentionConfig C>
@@ -322,6 +325,10 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 #endif
 #if PAGEJIT_Q_FP8
   work.qk_scale *= dev::load_global_nc(params.q_scale);
+#endif
+#if PAGEJIT_BLOCK_SPARSE
+  work.sparse.find(params, work.kv_head_idx, C.group_size,
+                   position_of_row<C>(work, work.row_begin));
 #endif
   work.num_active_splits = 1;
   work.token_begin = 0;

@@ -53,6 +53,7 @@ struct AttentionConfig {
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
+  bool is_block_sparse;  // only some blocks of keys are seen
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
@@ -172,6 +173,17 @@ PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c);
 }
 
+// Block-sparse attention: from the sparse block q the sparse block k is seen if k > q -
+// local_blocks, or if k + offset + head * |head_step| is a multiple of vert_stride; head is the KV
+// head where head_step is negative.
+struct BlockSparseParams {
+  int local_blocks;  // [0, 2^31)
+  int vert_stride;   // [1, 65536]
+  int block_size;    // [1, 65536] tokens
+  int offset;        // [0, vert_stride)
+  int head_step;     // (-vert_stride, vert_stride)
+};
+
 // Strides count elements.
 struct AttentionParams {
   const void* q;
@@ -217,6 +229,7 @@ struct AttentionParams {
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
   int chunk_size;        // where has_chunks: tokens, positive
+  BlockSparseParams sparse;  // where is_block_sparse
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive
 };

@@ -154,9 +154,10 @@ struct Feature {
   const char* trace;  // a name in its text
 };
 constexpr Feature kFeatures[] = {
-    {"window=1", "window_left"}, {"chunked=1", "chunk_size"}, {"custom_mask=1", "custom_mask"},
-    {"soft_cap=1", "soft_cap"},  {"alibi=1", "alibi_slopes"}, {"sinks=1", "params.sinks"},
-    {"debug=1", "report_debug"}, {"table=csr", "kv_indices"}, {"pdl=1", "grid_dependency"},
+    {"window=1", "window_left"},  {"chunked=1", "chunk_size"}, {"custom_mask=1", "custom_mask"},
+    {"soft_cap=1", "soft_cap"},   {"alibi=1", "alibi_slopes"}, {"sinks=1", "params.sinks"},
+    {"debug=1", "report_debug"},  {"table=csr", "kv_indices"}, {"pdl=1", "grid_dependency"},
+    {"block_sparse=1", "sparse"},
 };
 
 TEST(RendererTest, APlainDecodeHasNothingOfWhatItDoesNotUse) {

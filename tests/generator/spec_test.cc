@@ -244,12 +244,12 @@ TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
     ASSERT_TRUE(again) << again.status().to_string();
     EXPECT_EQ(*again, spec) << canonical_text(spec);
     EXPECT_TRUE(supports(spec, *parse_target("sm_90a"))) << canonical_text(spec);
-    spec.custom_mask = true;
-    EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
-    EXPECT_EQ(*parse_spec(canonical_text(spec)), spec) << canonical_text(spec);
-    spec.pdl = true;
-    EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
-    EXPECT_EQ(*parse_spec(canonical_text(spec)), spec) << canonical_text(spec);
+    for (const auto field :
+         {&KernelSpec::custom_mask, &KernelSpec::block_sparse, &KernelSpec::pdl}) {
+      spec.*field = true;
+      EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
+      EXPECT_EQ(*parse_spec(canonical_text(spec)), spec) << canonical_text(spec);
+    }
   }
   // Query lengths and causality, tables, switches without a window and chunks at once.
   EXPECT_EQ(num_legal, (1 + 3 + 3) * 3 * 48);

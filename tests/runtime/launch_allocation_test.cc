@@ -8,6 +8,7 @@
 #include <new>
 
 #include "tests/runtime/engine_fixture.h"
+#include "tests/runtime/paged_attention_fixture.h"
 
 namespace {
 
@@ -41,18 +42,17 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) {
 namespace pagejit {
 namespace {
 
-class LaunchAllocationTest : public EngineTest {
- protected:
-  // What `work` allocates and locks.
-  template <class Work>
-  static std::pair<int, int> count(Work&& work) {
-    allocations = locks = 0;
-    counting = true;
-    work();
-    counting = false;
-    return {allocations, locks};
-  }
-};
+class LaunchAllocationTest : public EngineTest {};
+
+// What `work` allocates and locks.
+template <class Work>
+std::pair<int, int> count(Work&& work) {
+  allocations = locks = 0;
+  counting = true;
+  work();
+  counting = false;
+  return {allocations, locks};
+}
 
 TEST_F(LaunchAllocationTest, TheCountersCount) {
   std::mutex mutex;
@@ -84,6 +84,28 @@ TEST_F(LaunchAllocationTest, SuccessfulLaunchesNeitherAllocateNorLock) {
   EXPECT_TRUE(ok);
   EXPECT_EQ(counted, std::make_pair(0, 0));
   EXPECT_EQ(script->calls("cuLaunchKernelEx"), 100u);
+}
+
+class PagedAttentionAllocationTest : public PagedAttentionTest {};
+
+TEST_F(PagedAttentionAllocationTest, CallsOfPreparedKernelsNeitherAllocatesNorLocks) {
+  PagedAttention attention(make_engine());
+  PagedAttentionArgs args = legal_paged_args();
+  const auto workspace_bytes = attention.workspace_bytes(args);
+  ASSERT_TRUE(workspace_bytes) << workspace_bytes.status().to_string();
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = *workspace_bytes;
+  bool ok = true;
+  const auto counted = count([&] {
+    for (int i = 0; i < 100; ++i) {
+      args.num_seqs = 1 + i;
+      ok = ok && paged_attention_v1(attention, args, nullptr);
+      ok = ok && paged_attention_v2(attention, args, nullptr);
+    }
+  });
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(counted, std::make_pair(0, 0));
+  EXPECT_EQ(script->calls("cuLaunchKernelEx"), 200u);
 }
 
 // Of this thread: other programs on the machine do not count.

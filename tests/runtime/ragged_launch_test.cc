@@ -129,6 +129,45 @@ TEST_F(RaggedLaunchTest, ACustomMaskNeedsItsBits) {
   EXPECT_EQ(script->last_launch().params.custom_mask, args.custom_mask);
 }
 
+TEST_F(RaggedLaunchTest, BlockSparseNumbersAreReducedToTheStride) {
+  kernel = prepare(*engine, {.group_size = 4, .block_sparse = true});
+  AttentionArgs args = legal_args();  // 8 KV heads, 32 query heads
+  const auto launched = [&](const BlockSparseArgs& sparse) {
+    args.block_sparse = sparse;
+    const Status status = kernel.launch(args, nullptr);
+    EXPECT_TRUE(status) << status.to_string();
+    return script->last_launch().params.sparse;
+  };
+  pagejit_shared::BlockSparseParams params = launched({.local_blocks = 16, .vert_stride = 8});
+  EXPECT_EQ(params.local_blocks, 16);
+  EXPECT_EQ(params.vert_stride, 8);
+  EXPECT_EQ(params.block_size, 64);
+  EXPECT_EQ(params.offset, 1);
+  EXPECT_EQ(params.head_step, 0);
+  // (3 * 32 + head) * 2 + 1
+  params = launched({.vert_stride = 7, .head_sliding_step = 9, .tp_rank = 3});
+  EXPECT_EQ(params.offset, (3 * 32 * 9 + 1) % 7);
+  EXPECT_EQ(params.head_step, 2);
+  // (3 * 8 + KV head) * 9 + 1
+  params = launched({.vert_stride = 7, .head_sliding_step = -9, .tp_rank = 3});
+  EXPECT_EQ(params.offset, (3 * 8 * 9 + 1) % 7);
+  EXPECT_EQ(params.head_step, -2);
+}
+
+TEST_F(RaggedLaunchTest, BlockSparseNumbersAreChecked) {
+  kernel = prepare(*engine, {.group_size = 4, .block_sparse = true});
+  const auto refuse = [&](const BlockSparseArgs& sparse, const std::string& part) {
+    AttentionArgs args = legal_args();
+    args.block_sparse = sparse;
+    expect_refused(StatusCode::kInvalidArgument, args, part);
+  };
+  refuse({.local_blocks = -1}, "block_sparse.local_blocks -1: must be in [0, 2147483647]");
+  refuse({.vert_stride = 0}, "block_sparse.vert_stride 0: must be in [1, 65536]");
+  refuse({.vert_stride = 65537}, "block_sparse.vert_stride 65537: must be in [1, 65536]");
+  refuse({.block_size = 0}, "block_sparse.block_size 0: must be in [1, 65536]");
+  refuse({.tp_rank = -1}, "block_sparse.tp_rank -1: must be in [0, 2147483647]");
+}
+
 TEST_F(RaggedLaunchTest, ContiguousKvNeedsItsStarts) {
   kernel = prepare(*engine, {.block_size = 1, .group_size = 4, .kv_table = KvTable::kContiguous});
   AttentionArgs args = legal_args();
@@ -144,6 +183,7 @@ TEST_F(RaggedLaunchTest, WhatTheSpecDoesNotAskForIsIgnored) {
   AttentionArgs args = legal_args();
   args.soft_cap = -1;
   args.num_query_tokens = -1;
+  args.block_sparse = {.local_blocks = -1, .vert_stride = 0, .block_size = 0, .tp_rank = -1};
   EXPECT_TRUE(kernel.launch(args, nullptr));
 }
 

@@ -3,6 +3,7 @@
 
     make_covering_array.py decode > covering_decode.inc
     make_covering_array.py ragged > covering_ragged.inc
+    make_covering_array.py sparse > covering_sparse.inc
     make_covering_array.py --check FOLDER    # exit 1 if a file there is not what this script writes
 
 Greedy, after AETG (Cohen and others, 1997): each new row starts with a pair that is not covered yet and takes, factor by factor,
@@ -60,7 +61,30 @@ RAGGED_FACTORS = [
     ("completion", ["kPagejitEmulatorLate", "kPagejitEmulatorEarly",
                     "kPagejitEmulatorRandomCompletion"]),
 ]
-ARRAYS = {"decode": DECODE_FACTORS, "ragged": RAGGED_FACTORS}
+# The order is that of BlockSparseCase's fields (block_sparse_test.cc).
+SPARSE_FACTORS = [
+    ("queries", ["QueryLengths::kOne", "QueryLengths::kFew", "QueryLengths::kMany"]),
+    ("head_size", [16, 64, 80, 128]),
+    ("group_size", [1, 4, 7, 20]),
+    ("block_size", [8, 16, 40]),
+    ("kv_type", ["DataType::kFloat16", "DataType::kBFloat16", "DataType::kFloat8E4m3",
+                 "DataType::kFloat8E5m2"]),
+    ("kv_layout", ["KvLayout::kRows", "KvLayout::kVllm"]),
+    ("kv_table", ["KvTable::kBlocks", "KvTable::kCsr", "KvTable::kContiguous"]),
+    ("causality", ["Causality::kNone", "Causality::kCausal", "Causality::kPerSequence"]),
+    ("mask", ["Mask::kNone", "Mask::kWindow", "Mask::kChunks", "Mask::kBits"]),
+    ("soft_cap", ["true", "false"]),
+    ("alibi", ["true", "false"]),
+    ("sinks", ["true", "false"]),
+    ("local_blocks", [0, 1, 2, 16]),
+    ("vert_stride", [1, 2, 3, 8, 64, 65]),
+    ("sparse_block_size", [1, 13, 16, 24, 64]),
+    ("head_sliding_step", [-5, -1, 0, 1, 2]),
+    ("tp_rank", [0, 3]),
+    ("lengths", ["Lengths::kMixed", "Lengths::kPrompts", "Lengths::kLong"]),
+    ("num_splits", [0, 1, 3]),
+]
+ARRAYS = {"decode": DECODE_FACTORS, "ragged": RAGGED_FACTORS, "sparse": SPARSE_FACTORS}
 ATTEMPTS = 30  # rows tried for each row taken; more make the array hardly shorter
 
 

@@ -91,6 +91,33 @@ class PlantedBugTest : public EmulatorTest {
     return "";
   }
 
+  // The same of block-sparse ones.
+  std::string find_block_sparse_bug(Engine& bugged) {
+    const KernelSpec one = {.head_size = 64, .group_size = 4, .block_sparse = true};
+    KernelSpec few = one;
+    few.queries = QueryLengths::kFew;
+    few.causality = Causality::kCausal;
+    const BlockSparseArgs numbers[] = {
+        {.local_blocks = 2, .vert_stride = 5, .block_size = 24, .head_sliding_step = 1},
+        {.local_blocks = 1, .vert_stride = 3, .block_size = 7, .head_sliding_step = -1},
+        {.local_blocks = 1, .vert_stride = 70, .block_size = 2},
+    };
+    for (const KernelSpec& spec : {one, few}) {
+      if (!compiles(bugged, spec)) return "";
+      for (const BlockSparseArgs& sparse : numbers) {
+        CheckOptions options;
+        options.batch.num_kv_heads = 2;
+        options.batch.seq_lens = {40, 0, 300, 217, 64};
+        if (spec.queries == QueryLengths::kFew) options.batch.query_lens = {3, 2, 1, 37, 4};
+        options.batch.block_sparse = sparse;
+        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
+        if (!result) return result.status().to_string() + report();
+        if (!result->passed) return result->sentence;
+      }
+    }
+    return "";
+  }
+
   // The same of kernels of other types, layouts and head sizes.
   std::string find_element_bug(Engine& bugged) {
     KernelSpec fp8 = make_spec(DataType::kFloat8E4m3, 64, 16, 4);
@@ -206,6 +233,7 @@ TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
     EXPECT_EQ(find_ragged_bug(*engine), "");
     EXPECT_EQ(find_element_bug(*engine), "");
     EXPECT_EQ(find_pdl_bug(*engine), "");
+    EXPECT_EQ(find_block_sparse_bug(*engine), "");
   }
 }
 
@@ -219,7 +247,9 @@ TEST_P(EachPlantedBugTest, IsFound) {
   const std::string found = bug.kernels == PlantedBug::kRagged     ? find_ragged_bug(*engine)
                             : bug.kernels == PlantedBug::kElements ? find_element_bug(*engine)
                             : bug.kernels == PlantedBug::kPdl      ? find_pdl_bug(*engine)
-                                                                   : find_bug(*engine);
+                            : bug.kernels == PlantedBug::kBlockSparse
+                                ? find_block_sparse_bug(*engine)
+                                : find_bug(*engine);
   EXPECT_NE(found, "");
   RecordProperty("found", found);
 }

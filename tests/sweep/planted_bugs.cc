@@ -5,6 +5,7 @@ namespace {
 
 using enum PlantedBug::Kernels;
 
+constexpr const char* kBlockSparseRule = "attention/block_sparse.cuh";
 constexpr const char* kKernel = "attention/attention.cuh";
 constexpr const char* kLoad = "attention/load_kv.cuh";
 constexpr const char* kMerge = "attention/merge.cuh";
@@ -184,6 +185,32 @@ const std::vector<PlantedBug>& planted_bugs() {
       // Programmatic dependent launch.
       {"PreviousGridIsNotWaitedFor", "elements/early_launch.cuh", "dev::grid_dependency_wait();",
        "", false, kPdl},
+      // Block-sparse attention.
+      {"LocalBlocksBeginOneTooLate", kBlockSparseRule, "(position) / block_size + 1",
+       "(position) / block_size + 2", false, kBlockSparse},
+      {"SparseOffsetHasTheOtherSign", kBlockSparseRule, "offset == 0 ? 0 : stride - offset",
+       "offset", false, kBlockSparse},
+      {"NegativeStepsCountQueryHeads", kBlockSparseRule, "(by_kv_head ? kv_head_idx : head)",
+       "(head)", false, kBlockSparse},
+      {"HeadsOfTheStepAreIgnored", kBlockSparseRule, "(place * step + ", "(0 * place * step + ",
+       false, kBlockSparse},
+      {"TilesAreThoseOfTheFirstHead", kBlockSparseRule,
+       "params.sparse.head_step > 0 ? group_size : 1", "1", false, kBlockSparse},
+      {"TilesAreThoseOfTheirFirstBlock", kBlockSparseRule, "i < num_blocks", "i < 1", false,
+       kBlockSparse},
+      {"TilesAreThoseOfTheLastRow", kWork, "position_of_row<C>(work, work.row_begin));",
+       "work.seq_len - 1);", false, kBlockSparse},
+      {"LocalTilesAreHidden", kBlockSparseRule, "last_token >= first_local || ", "", false,
+       kBlockSparse},
+      {"GreatStridesHideAll", kBlockSparseRule, "|| stride > kMaxStride) return true;",
+       ") return true;\n    if (stride > kMaxStride) return false;", false, kBlockSparse},
+      {"MaskByBlocksIsMissing", kScores, "if (static_cast<uint32_t>(first_token) < all_local_)",
+       "if (false)", false, kBlockSparse},
+      {"MaskByBlocksEndsWithTheFirstRow", kScores, "first_local_of_row(warp_row_ + num_rows_ - 1)",
+       "first_local_of_row(warp_row_)", false, kBlockSparse},
+      {"LocalBlocksAreThoseOfTheFirstRow", kScores,
+       "first_local_[j][h] = first_local_of_row(lane_row(j, h))",
+       "first_local_[j][h] = first_local_of_row(warp_row_)", false, kBlockSparse},
   };
   return kBugs;
 }

@@ -218,6 +218,24 @@ TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
   }
 }
 
+TEST_P(HeadSizeMatrixTest, BlockSparseKernelsCompileWithoutSpills) {
+  constexpr Shape kShapes[] = {{112, 8}, {256, 1}};
+  for (const Shape& shape : kShapes) {
+    for (const QueryLengths queries :
+         {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany}) {
+      KernelSpec spec{
+          .queries = queries, .head_size = shape.head_size, .group_size = shape.group_size};
+      if (queries != QueryLengths::kOne) spec.causality = Causality::kCausal;
+      spec.block_sparse = true;
+      expect_clean(spec);
+      if (queries != QueryLengths::kOne) continue;
+      spec.kv_layout = KvLayout::kVllm;
+      spec.alibi = true;
+      expect_clean(spec);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, HeadSizeMatrixTest,
                          ::testing::Values(*parse_target("sm_80"), *parse_target("sm_86"),
                                            *parse_target("sm_89"), *parse_target("sm_90a"),

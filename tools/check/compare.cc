@@ -224,8 +224,7 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
     const auto dense = [&](const std::vector<std::vector<float>>& all, size_t row_elements) {
       return all[static_cast<size_t>(seq)].data() + first * static_cast<int64_t>(row_elements);
     };
-    std::vector<uint8_t> seen;
-    if (spec.custom_mask) seen = batch.seen_by(query, sight);
+    const std::vector<uint8_t> seen = batch.seen_by(query, head, sight);
     ScoreRules rules{.scale = batch.scale};
     if (spec.soft_cap) rules.soft_cap = batch.soft_cap;
     if (spec.alibi) rules.alibi_slope = batch.alibi_slopes[static_cast<size_t>(head)];
@@ -238,7 +237,7 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
                         .head_size_v = batch.head_size_v(),
                         .rules = rules,
                         .first_distance = sight.begin - sight.position,
-                        .seen = spec.custom_mask ? seen.data() : nullptr,
+                        .seen = seen.empty() ? nullptr : seen.data(),
                         .scales = batch.scales_of(head / spec.group_size)};
     if (spec.token_scales) {
       problem.k_scales = dense(batch.dense_k_scale, 1);

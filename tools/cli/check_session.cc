@@ -82,6 +82,7 @@ CheckOptions make_check(const WorkItem& item, int max_kv_heads, uint64_t seed, i
   options.batch.window_left = item.window_left;
   options.batch.window_right = item.window_right;
   options.batch.chunk_size = item.chunk_size;
+  options.batch.block_sparse = item.block_sparse;
   options.batch.soft_cap = static_cast<float>(item.soft_cap);
   const bool is_ragged = item.spec.queries != QueryLengths::kOne;
   if (batch_idx == 0) {

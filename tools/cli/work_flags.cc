@@ -89,6 +89,18 @@ Status set_queries(const SpecFlags& flags, WorkItem* item) {
     spec.chunked = true;
     item->chunk_size = *flags.chunk;
   }
+  if (!flags.block_sparse.empty()) {
+    const std::vector<int>& numbers = flags.block_sparse;
+    if (numbers.size() < 2 || numbers.size() > 4) {
+      return usage("--block-sparse: must be LOCAL,STRIDE[,TOKENS[,STEP]]");
+    }
+    BlockSparseArgs& sparse = item->block_sparse;
+    spec.block_sparse = true;
+    sparse.local_blocks = numbers[0];
+    sparse.vert_stride = numbers[1];
+    if (numbers.size() > 2) sparse.block_size = numbers[2];
+    if (numbers.size() > 3) sparse.head_sliding_step = numbers[3];
+  }
   if (flags.soft_cap) {
     if (!(*flags.soft_cap > 0 && std::isfinite(*flags.soft_cap))) {
       return usage("--soft-cap " + std::to_string(*flags.soft_cap) +
@@ -227,6 +239,13 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   number("--window", &flags->window, "A sliding window of so many keys, the query's own included");
   number("--chunk", &flags->chunk,
          "Chunked-local attention: the keys of the query's own chunk of N");
+  command
+      .add_option("--block-sparse", flags->block_sparse,
+                  "Block-sparse attention: LOCAL blocks, each STRIDE-th one, TOKENS per block "
+                  "(default 64), STEP of the offset from head to head (default 0)")
+      ->type_name("LOCAL,STRIDE[,TOKENS[,STEP]]")
+      ->delimiter(',')
+      ->group("What");
   command.add_option("--soft-cap", flags->soft_cap, "Scores become X * tanh(scores / X)")
       ->type_name("X")
       ->group("What");
@@ -261,7 +280,8 @@ std::vector<KernelSpec> WorkList::specs() const {
 bool WorkItem::is_same_kernel(const WorkItem& other) const {
   return spec == other.spec && num_kv_heads == other.num_kv_heads && scale == other.scale &&
          window_left == other.window_left && window_right == other.window_right &&
-         chunk_size == other.chunk_size && soft_cap == other.soft_cap;
+         chunk_size == other.chunk_size && block_sparse == other.block_sparse &&
+         soft_cap == other.soft_cap;
 }
 
 Result<QueryLengths> queries_of(const SpecFlags& flags) {
@@ -319,7 +339,7 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
   if (flags.has_spec()) {
     return usage(
         "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
-        "--window, --chunk, --soft-cap, --alibi and --sinks");
+        "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   }
   models::ParseOptions options;
   if (flags.dtype) {
@@ -378,6 +398,7 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kContiguous) text += " contiguous";
   if (spec.window) text += " window";
   if (spec.chunked) text += " chunked";
+  if (spec.block_sparse) text += " sparse";
   if (spec.soft_cap) text += " cap";
   if (spec.alibi) text += " alibi";
   if (spec.sinks) text += " sinks";

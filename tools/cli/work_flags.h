@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pagejit/launch.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
 #include "tools/models/model_config.h"
@@ -36,8 +37,9 @@ struct SpecFlags {
   std::optional<int> tensor_parallel;
   std::string queries = "one";  // one, few, many
   bool causal = false;
-  std::optional<int> window;  // keys, the query's own included
-  std::optional<int> chunk;   // tokens
+  std::optional<int> window;      // keys, the query's own included
+  std::optional<int> chunk;       // tokens
+  std::vector<int> block_sparse;  // local blocks, stride, tokens per block, head step
   std::optional<double> soft_cap;
   bool alibi = false;
   bool sinks = false;
@@ -47,7 +49,7 @@ struct SpecFlags {
 
   bool has_spec() const {
     return head_size || head_size_v || group_size || num_heads || num_kv_heads || causal ||
-           window || chunk || soft_cap || alibi || sinks;
+           window || chunk || !block_sparse.empty() || soft_cap || alibi || sinks;
   }
 };
 
@@ -63,6 +65,7 @@ struct WorkItem {
   int window_left = -1;
   int window_right = -1;
   int chunk_size = 0;
+  BlockSparseArgs block_sparse = {};
   double soft_cap = 0;
   std::string model = "";  // "llama-3.1-8b"; "" for a spec of one's own
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <string>
 
 #include "tools/reference/batch_builder.h"
@@ -97,14 +98,36 @@ AttentionBatch::Sight AttentionBatch::sight_of(int query) const {
   return sight;
 }
 
-std::vector<uint8_t> AttentionBatch::seen_by(int query, const Sight& sight) const {
+std::vector<uint8_t> AttentionBatch::seen_by(int query, int head, const Sight& sight) const {
+  const KernelSpec& spec = options.spec;
+  if (!spec.custom_mask && !spec.block_sparse) return {};
   const auto seq = static_cast<size_t>(seq_of(query));
   const int64_t first_bit = int64_t{query - query_start_loc[seq]} * seq_lens[seq];
+  int64_t first_local = 0;  // sparse block
+  int64_t offset = 0;
+  if (spec.block_sparse) {
+    const BlockSparseArgs& sparse = options.block_sparse;
+    const int64_t own_block =
+        sight.position < 0 ? -1 : sight.position / sparse.block_size;  // before all keys
+    first_local = own_block - sparse.local_blocks + 1;
+    const int64_t step = sparse.head_sliding_step;
+    const int64_t num_before =
+        int64_t{sparse.tp_rank} * (step < 0 ? options.num_kv_heads : num_heads);
+    offset = (num_before + (step < 0 ? head / spec.group_size : head)) * std::abs(step) + 1;
+  }
   std::vector<uint8_t> seen;
   for (int64_t key = sight.begin; key < sight.end; ++key) {
-    const int64_t bit = first_bit + key;
-    const uint8_t byte = custom_mask[static_cast<size_t>(custom_mask_indptr[seq] + bit / 8)];
-    seen.push_back(byte >> (bit % 8) & 1);
+    bool is_seen = true;
+    if (spec.custom_mask) {
+      const int64_t bit = first_bit + key;
+      const uint8_t byte = custom_mask[static_cast<size_t>(custom_mask_indptr[seq] + bit / 8)];
+      is_seen = (byte >> (bit % 8) & 1) != 0;
+    }
+    if (spec.block_sparse) {
+      const int64_t block = key / options.block_sparse.block_size;
+      is_seen &= block >= first_local || (block + offset) % options.block_sparse.vert_stride == 0;
+    }
+    seen.push_back(static_cast<uint8_t>(is_seen));
   }
   return seen;
 }
@@ -154,6 +177,7 @@ AttentionArgs AttentionBatch::host_args() const {
   args.causal_flags = causal_flags.data();
   args.window_left = options.window_left;
   args.window_right = options.window_right;
+  args.block_sparse = options.block_sparse;
   args.soft_cap = soft_cap;
   args.custom_mask = custom_mask.data();
   args.custom_mask_indptr = custom_mask_indptr.data();

@@ -47,10 +47,16 @@ struct BatchOptions {
   int window_left = -1;  // where the spec has a window
   int window_right = -1;
   int chunk_size = 64;  // where the spec is chunked
-  float soft_cap = 0;   // where the spec has one; 0: 1.5, which bends scores of variance 1
+  // Where the spec is block_sparse.
+  BlockSparseArgs block_sparse = {
+      .local_blocks = 2, .vert_stride = 3, .block_size = 24, .head_sliding_step = 1};
+  float soft_cap = 0;  // where the spec has one; 0: 1.5, which bends scores of variance 1
   uint64_t seed = 1;
   CacheLayout layout = CacheLayout::kNhd;
   LogitRegime logits = LogitRegime::kNormal;
+  // With kNormal: q, K and V are uniform within +-1/sqrt(head_size) and all scales are 1, as in
+  // vLLM's test of PagedAttention.
+  bool vllm_values = false;
   // Where kv_dtype has 8 bits and no token_scales: a scale for each KV head; false: one for all.
   bool per_head_scales = false;
   // Each sequence uses the blocks of the longest one before it for its whole leading blocks.
@@ -180,8 +186,9 @@ struct AttentionBatch {
     int64_t position = 0;
   };
   Sight sight_of(int query) const;
-  // Of the keys [sight.begin, sight.end) of that: by the custom mask, 1 = seen.
-  std::vector<uint8_t> seen_by(int query, const Sight& sight) const;
+  // Of the keys [sight.begin, sight.end) of that, for one query head: 1 = seen, by the custom mask
+  // and the sparse blocks. Empty where the spec has neither: all are seen.
+  std::vector<uint8_t> seen_by(int query, int head, const Sight& sight) const;
   // Bytes of K and V of all tokens of all sequences: what one launch must read.
   int64_t valid_kv_bytes() const;
 

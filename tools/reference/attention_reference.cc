@@ -83,6 +83,23 @@ bool sees(const KernelSpec& spec, const AttentionArgs& args, bool is_causal, int
   return args.window_right < 0 || distance <= args.window_right;
 }
 
+// The definition of block-sparse attention (launch.h), for one query head.
+bool sees_sparse(const BlockSparseArgs& sparse, const KernelSpec& spec, int num_kv_heads, int head,
+                 int64_t position, int64_t key) {
+  const int64_t key_block = key / sparse.block_size;
+  // Rounded down: a position before the first key is in a block before all others.
+  const int64_t shifted = position - (position < 0 ? sparse.block_size - 1 : 0);
+  const int64_t query_block = shifted / sparse.block_size;
+  if (key_block > query_block - sparse.local_blocks) return true;
+  const int64_t num_heads = int64_t{num_kv_heads} * spec.group_size;
+  int64_t offset = (sparse.tp_rank * num_heads + head) * sparse.head_sliding_step + 1;
+  if (sparse.head_sliding_step < 0) {
+    const int64_t kv_head = head / spec.group_size;
+    offset = (int64_t{sparse.tp_rank} * num_kv_heads + kv_head) * -sparse.head_sliding_step + 1;
+  }
+  return (key_block + offset) % sparse.vert_stride == 0;
+}
+
 int length_of(const KernelSpec& spec, const AttentionArgs& args, int seq) {
   switch (spec.kv_table) {
     case KvTable::kBlocks:
@@ -282,6 +299,10 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
             const int64_t bit = int64_t{query - queries.begin} * seq_len + token;
             const uint8_t byte = args.custom_mask[args.custom_mask_indptr[seq] + bit / 8];
             if ((byte >> (bit % 8) & 1) == 0) continue;
+          }
+          if (spec.block_sparse && !sees_sparse(args.block_sparse, spec, args.num_kv_heads, head,
+                                                query_position, token)) {
+            continue;
           }
           const int64_t k_row =
               row_offset(spec, args, seq, token, /*is_key=*/true) + kv_head * args.k_strides.head;

@@ -50,6 +50,7 @@ ValueSource::ValueSource(const BatchOptions& options, float softmax_scale)
 
 void ValueSource::draw_q(SplitMix64& rng, float* row) const {
   const DataType type = options_.spec.q_dtype;
+  if (options_.vllm_values) return draw_uniform(rng, type, row);
   for (int i = 0; i < options_.spec.head_size; ++i) {
     float value = is_extreme_element(i) ? kExtremeQuery : small_value(rng);
     if (is_8_bit(type) && !is_extreme()) value = spread(rng, type, value) / q_scale_[0];
@@ -60,6 +61,11 @@ void ValueSource::draw_q(SplitMix64& rng, float* row) const {
 ValueSource::TokenScales ValueSource::draw_k_and_v(SplitMix64& rng, int64_t kv_head, float* k_row,
                                                    float* v_row) const {
   const DataType type = options_.spec.kv_dtype;
+  if (options_.vllm_values) {
+    draw_uniform(rng, type, k_row);
+    draw_uniform(rng, type, v_row);
+    return {};
+  }
   const LogitRegime regime = options_.logits;
   const bool negative =
       regime == LogitRegime::kLow || (regime == LogitRegime::kMixed && (rng.next() >> 63) != 0);
@@ -99,6 +105,13 @@ ValueSource::TokenScales ValueSource::draw_token_scales(SplitMix64& rng) const {
   return {k, spread_scale(1 / greatest)};
 }
 
+void ValueSource::draw_uniform(SplitMix64& rng, DataType type, float* row) const {
+  const float most = 1.0f / std::sqrt(static_cast<float>(options_.spec.head_size));
+  for (int i = 0; i < options_.spec.head_size; ++i) {
+    row[i] = round_to_type(type, most * rng.uniform());
+  }
+}
+
 bool ValueSource::is_extreme_element(int i) const {
   const int distance = options_.spec.head_size / kExtremeElements;
   return is_extreme() && i % distance == 2 && i / distance < kExtremeElements;
@@ -118,7 +131,9 @@ void ValueSource::draw_scales() {
   SplitMix64 rng(options_.seed + 3);
   const KernelSpec& spec = options_.spec;
   float q_scale = 1;
-  if (is_8_bit(spec.q_dtype)) {
+  if (is_8_bit(spec.q_dtype) && options_.vllm_values) {
+    q_scale_ = {q_scale};
+  } else if (is_8_bit(spec.q_dtype)) {
     q_scale = margin(rng) * (is_extreme() ? 0.5f : kGreatestNormal / greatest_value(spec.q_dtype));
     q_scale_ = {q_scale};
   }
@@ -138,6 +153,10 @@ void ValueSource::draw_scales() {
   v_scale_ = k_scale_;
   for (int64_t head = 0; head < num_scales; ++head) {
     const auto place = static_cast<size_t>(head * kv_scale_stride_);
+    if (options_.vllm_values) {
+      k_scale_[place] = v_scale_[place] = 1;
+      continue;
+    }
     // Up to 4 % more: scores stay below 6e4.
     k_scale_[place] = is_extreme() ? extreme_scale_ * (1.02f + 0.02f * rng.uniform())
                                    : margin(rng) * kGreatestNormal / greatest;

@@ -33,6 +33,7 @@ class ValueSource {
   TokenScales draw_k_and_v(SplitMix64& rng, int64_t kv_head, float* k_row, float* v_row) const;
 
  private:
+  void draw_uniform(SplitMix64& rng, DataType type, float* row) const;
   bool is_extreme() const { return options_.logits != LogitRegime::kNormal; }
   bool is_extreme_element(int i) const;
   float small_value(SplitMix64& rng) const;

@@ -25,6 +25,24 @@ struct KvStrides {
   int64_t head = 0;
 };
 
+// Block-sparse attention, as vLLM's PagedAttention has it. The keys of a sequence form sparse
+// blocks of block_size tokens, which have nothing to do with KV blocks. A query token in sparse
+// block q (at position p of its sequence: p / block_size) sees those of sparse block k if k > q -
+// local_blocks, or if (k + offset) % vert_stride == 0, where the offset depends on the head:
+//   head_sliding_step >= 0: (tp_rank * num_heads + head) * head_sliding_step + 1
+//   head_sliding_step < 0: (tp_rank * num_kv_heads + KV head) * -head_sliding_step + 1
+// with the numbers of heads of this launch. Blocks behind the query's own are local, so what is
+// causal has to be said by the spec.
+struct BlockSparseArgs {
+  int32_t local_blocks = 0;       // at least 0; 1 is the query's own block alone
+  int32_t vert_stride = 1;        // [1, 65536]; 1: all are seen
+  int32_t block_size = 64;        // tokens: [1, 65536]
+  int32_t head_sliding_step = 0;  // 0: the same blocks for all heads
+  int32_t tp_rank = 0;            // this GPU's place among those that share the heads, at least 0
+
+  bool operator==(const BlockSparseArgs&) const = default;
+};
+
 struct AttentionArgs {
   // [num_query_tokens, num_kv_heads * group_size, head_size], innermost stride 1. 16-byte aligned,
   // strides multiples of 8. Where the spec's queries are one, token i is sequence i's.
@@ -115,6 +133,8 @@ struct AttentionArgs {
   // let it. uint8 [custom_mask_indptr[num_seqs]] and int32 [num_seqs + 1].
   const uint8_t* custom_mask = nullptr;
   const int32_t* custom_mask_indptr = nullptr;
+  // Where the spec is block_sparse.
+  BlockSparseArgs block_sparse;
   // Where the spec has soft_cap: positive and finite.
   float soft_cap = 0.0f;
   // Where the spec has alibi: f32 [num_kv_heads * group_size]; slope * (key position - query

@@ -128,11 +128,12 @@ TEST(CheckTest, LayersOfAModelAreCheckedForEveryQueryLength) {
 }
 
 TEST(CheckTest, OptionsOfASpecOfOnesOwnAreChecked) {
-  const CommandResult result = CommandRunner().run(
-      {"check", "--head-size", "64", "--group-size", "3", "--queries", "few", "--causal",
-       "--window", "30", "--soft-cap", "2", "--alibi", "--sinks", "--driver", "emulator"});
+  const CommandResult result =
+      CommandRunner().run({"check", "--head-size", "64", "--group-size", "3", "--queries", "few",
+                           "--causal", "--window", "30", "--block-sparse", "1,3,8,1", "--soft-cap",
+                           "2", "--alibi", "--sinks", "--driver", "emulator"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("few bf16 d64 b16 g3 causal window cap alibi sinks"));
+  EXPECT_THAT(result.out, HasSubstr("few bf16 d64 b16 g3 causal window sparse cap alibi sinks"));
   EXPECT_THAT(result.out, HasSubstr("2 of 2 checks passed"));
 }
 

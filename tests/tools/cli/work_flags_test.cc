@@ -67,6 +67,17 @@ TEST(SpecFlagsTest, QueriesMasksAndScoreChanges) {
   flags.chunk = 8;
   EXPECT_EQ(make_work_list(flags)->items[0].chunk_size, 8);
   flags = spec_flags();
+  flags.block_sparse = {16, 8};
+  EXPECT_EQ(make_work_list(flags)->items[0].block_sparse,
+            (BlockSparseArgs{.local_blocks = 16, .vert_stride = 8, .block_size = 64}));
+  flags.block_sparse = {1, 2, 32, -3};
+  EXPECT_EQ(make_work_list(flags)->items[0].block_sparse,
+            (BlockSparseArgs{
+                .local_blocks = 1, .vert_stride = 2, .block_size = 32, .head_sliding_step = -3}));
+  EXPECT_TRUE(make_work_list(flags)->items[0].spec.block_sparse);
+  flags.block_sparse = {1};
+  EXPECT_EQ(error_of(flags), "--block-sparse: must be LOCAL,STRIDE[,TOKENS[,STEP]]");
+  flags = spec_flags();
   flags.soft_cap = -1;
   EXPECT_EQ(error_of(flags), "--soft-cap -1.000000: must be positive and finite");
 }
@@ -103,7 +114,7 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags.models = {"config.json"};
   EXPECT_EQ(error_of(flags),
             "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
-            "--window, --chunk, --soft-cap, --alibi and --sinks");
+            "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
   flags.dtype = "fp8";
   EXPECT_EQ(error_of(flags),
