@@ -56,6 +56,9 @@ Status check_args(const Constants& c, const MergeStatesArgs& args) {
   if (status && misaligned(args.out_lse, alignof(float))) {
     status = bad_pointer("out_lse", args.out_lse, alignof(float));
   }
+  if (status && misaligned(args.token_count, alignof(int32_t))) {
+    status = bad_pointer("token_count", args.token_count, alignof(int32_t));
+  }
   if (status) status = check_stride("v_stride_token", args.v_stride_token, c.vector_elements);
   if (status) status = check_stride("v_stride_head", args.v_stride_head, c.vector_elements);
   if (status) status = check_stride("out_stride_token", args.out_stride_token, c.vector_elements);
@@ -75,6 +78,7 @@ Params make_params(const Constants& c, const MergeStatesArgs& args) {
   }
   params.out = args.out;
   params.out_lse = args.out_lse;
+  params.token_count = args.token_count;
   params.v_stride_state = args.v_stride_state;
   params.v_stride_token = args.v_stride_token;
   params.v_stride_head = args.v_stride_head;
