@@ -31,7 +31,7 @@ struct SpecFlags {
   std::optional<std::string> out_dtype;
   std::string kv_layout = "rows";  // rows, vllm
   std::optional<int> tensor_parallel;
-  std::string queries = "one";  // one, few, many
+  std::string queries = "one";  // one, few, many, shared
   bool causal = false;
   std::optional<int> window;  // keys, the query's own included
   std::optional<int> chunk;   // tokens

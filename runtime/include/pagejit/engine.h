@@ -91,6 +91,12 @@ class PAGEJIT_EXPORT Kernel : public KernelHandle {
   size_t workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len,
                          int num_splits = 0) const;
 
+  // The same two by the counts of a launch's arguments; no pointer is looked at. Where the spec's
+  // queries are shared these are the ones to ask, since each tile of rows is split: with the others
+  // num_seqs stands for tiles.
+  int choose_num_splits(const AttentionArgs& args) const;
+  size_t workspace_bytes(const AttentionArgs& args) const;
+
   // Bytes of workspace that are enough for every launch that leaves num_splits to the library,
   // whatever its shapes. A few MB: a launch that is split has at most four partial results per CTA
   // that the device holds at once.

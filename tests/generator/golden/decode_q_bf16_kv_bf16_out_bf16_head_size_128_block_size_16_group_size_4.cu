@@ -89,6 +89,7 @@ struct AttentionConfig {
   Element out_type;  // f16, bf16 or f32
   bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
+  bool splits_row_tiles;  // where is_ragged: every row tile is split, else sequences of one tile
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
   KvLayout kv_layout;
@@ -232,7 +233,7 @@ struct AttentionParams {
   int num_seqs;
   int num_kv_heads;
   int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
-  int num_row_tiles;     // where is_ragged: see row_tiles_bound()
+  int num_row_tiles;     // where is_ragged: see row_tiles_bound(); at least 1
   int num_splits;
   int min_split_tokens;  // a split has at least this many tokens (a multiple of the tile), but for
                          // the last
@@ -250,6 +251,9 @@ struct AttentionParams {
 // each reads all keys that its rows see, or their first split. The others are the further splits,
 // num_splits - 1 for each sequence; only sequences of one row tile have them, so that partials
 // never take more than one tile of rows per sequence and KV head.
+//
+// Grid where splits_row_tiles: x = split * num_row_tiles + row tile, in the same order, y = KV head.
+// CTAs that read the same keys for other rows follow each other.
 
 // The row tiles of sequence i stand at [first_row_tile(i), first_row_tile(i + 1)), where the last
 // one may be missing: a sum of quotients, rounded up, without a sum over the sequences before it.
@@ -259,7 +263,7 @@ PAGEJIT_HOST_DEVICE constexpr int first_row_tile(int seq_idx, int query_begin, i
                           static_cast<unsigned>(rows_per_tile)) +
          seq_idx;
 }
-// Upper bound of the row tiles of any num_seqs sequences with num_query_tokens in all.
+// Upper bound of the row tiles of any num_seqs >= 1 sequences with num_query_tokens in all.
 PAGEJIT_HOST_DEVICE constexpr int row_tiles_bound(int num_seqs, int num_query_tokens,
                                                   int group_size, int rows_per_tile) {
   return first_row_tile(num_seqs, num_query_tokens, group_size, rows_per_tile);
@@ -305,7 +309,9 @@ constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
 // Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
-// accumulators: f32 [sequence, KV head, split, row, head_size], not normalised.
+// accumulators: f32 [sequence, KV head, split, row, head_size], not normalised. Where
+// splits_row_tiles, "sequence" is a row tile here and in the functions below, as it is for the
+// counters.
 struct PartialStats {
   float row_max;
   float row_sum;
@@ -424,10 +430,11 @@ struct AttentionWork {
   int query_len;    // its query tokens
   int row_begin;    // this CTA's rows are [row_begin, row_begin + num_rows)
   int num_rows;
+#line 34 "attention/work.cuh"
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
-#line 38 "attention/work.cuh"
+#line 41 "attention/work.cuh"
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
 };
@@ -438,16 +445,16 @@ PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
                                     [[maybe_unused]] const AttentionWork& work) {
   constexpr float kLeast = 0x1p-126f;
   float scale = params.scale < 0.0f ? -params.scale : params.scale;
-#line 51 "attention/work.cuh"
+#line 54 "attention/work.cuh"
   return scale < kLeast ? kLeast : scale;
 }
 
 // What scores are multiplied with where they become powers of 2.
 PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
                                       [[maybe_unused]] const AttentionWork& work) {
-#line 60 "attention/work.cuh"
+#line 63 "attention/work.cuh"
   return positive_scale(params, work) * kLog2E;
-#line 62 "attention/work.cuh"
+#line 65 "attention/work.cuh"
 }
 
 // A row's query token, counted from the sequence's first, and its query head, from the group's
@@ -459,18 +466,18 @@ struct RowPlace {
 
 template <AttentionConfig C>
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-#line 76 "attention/work.cuh"
+#line 79 "attention/work.cuh"
   return {0, row};
-#line 78 "attention/work.cuh"
+#line 81 "attention/work.cuh"
 }
 
-#line 145 "attention/work.cuh"
+#line 148 "attention/work.cuh"
 // The sequence's length by its table.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 157 "attention/work.cuh"
+#line 160 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 159 "attention/work.cuh"
+#line 162 "attention/work.cuh"
 }
 
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
@@ -478,11 +485,11 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len<C>(params, seq_idx);
-#line 177 "attention/work.cuh"
+#line 180 "attention/work.cuh"
   return seq_len < 0 ? 0 : seq_len;
 }
 
-#line 255 "attention/work.cuh"
+#line 267 "attention/work.cuh"
 // Sequence, split and rows of this CTA.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
@@ -500,7 +507,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 273 "attention/work.cuh"
+#line 285 "attention/work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
@@ -509,11 +516,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#line 289 "attention/work.cuh"
+#line 301 "attention/work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 303 "attention/work.cuh"
+#line 315 "attention/work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -1198,14 +1205,16 @@ struct AttentionOutput {
     out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#line 72 "attention/merge.cuh"
+#line 76 "attention/merge.cuh"
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
+    const int num_sequences = params.num_seqs;
+#line 79 "attention/merge.cuh"
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
     stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
             partial;
     acc = reinterpret_cast<float*>(
-              workspace + pagejit_shared::partial_acc_offset(params.num_seqs, num_kv_heads,
+              workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
                                                              params.num_splits, kPartialRows)) +
           partial * C.head_size;
     counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
@@ -1252,16 +1261,16 @@ struct Partial {
   }
 };
 
-#line 136 "attention/merge.cuh"
+#line 142 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row<C>(output.row_begin + row);
-#line 144 "attention/merge.cuh"
+#line 150 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 149 "attention/merge.cuh"
+#line 155 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
@@ -1380,7 +1389,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 272 "attention/merge.cuh"
+#line 278 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
@@ -1514,9 +1523,9 @@ constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 25 "attention/attention.cu.tmpl"
+#line 28 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 47 "attention/attention.cu.tmpl"
+#line 50 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .block_size = 16,
@@ -1529,7 +1538,7 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 62 "attention/attention.cu.tmpl"
+#line 65 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
