@@ -43,6 +43,12 @@ struct TokenCost {
 // One SM's share of the L2 cache's bandwidth.
 constexpr double kL2BytesPerClock = 40;
 
+double product_clocks_per_token(const AttentionConfig& c) {
+  const double depth_tiles = c.head_size_padded / 16;
+  const double row_tiles = c.row_warps * c.row_tiles;
+  return 2 * depth_tiles * row_tiles * 2 / 16;
+}
+
 // kv_comes_from_l2: other tiles of the same sequence have just read it.
 TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
   const double depth_tiles = c.head_size_padded / 16;
@@ -52,7 +58,7 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
   const double token_bytes = 2.0 * c.head_size * pagejit_shared::kv_bytes(c);  // K and V
   cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
-  cost.tensor = 2 * depth_tiles * row_tiles * 2 / 16;
+  cost.tensor = product_clocks_per_token(c);
   const double query_reads = c.q_in_registers ? 0 : depth_tiles * row_tiles * 2 / token_tiles;
   cost.shared = (token_bytes / c.head_size * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
                 token_bytes / 128;
@@ -382,6 +388,11 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
                                                 best.reason);
   }
   return best.config;
+}
+
+double product_ns_per_token(const KernelConfig& config) {
+  const Result<Arch> arch = arch_of(config.target);
+  return arch ? product_clocks_per_token(config.attention) / arch->clock_ghz : 0;
 }
 
 Result<PlanExplanation> explain(const KernelSpec& spec, const Target& target) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "generator/planner.h"
+
 namespace pagejit {
 namespace {
 
@@ -28,6 +30,10 @@ void LoadedAttention::describe_device(const DeviceInfo& info, int ctas_per_sm) {
   const int stages = std::max(1, config.attention.num_stages - 1);
   split.cta_bytes_per_ns =
       static_cast<double>(stages) * split.tile_tokens * split.token_bytes / kLatencyNs;
+  // A tall tile waits for its products instead.
+  if (const double product_ns = product_ns_per_token(config); product_ns > 0) {
+    split.cta_bytes_per_ns = std::min(split.cta_bytes_per_ns, split.token_bytes / product_ns);
+  }
 }
 
 int LoadedAttention::row_tiles(const AttentionArgs& args) const {

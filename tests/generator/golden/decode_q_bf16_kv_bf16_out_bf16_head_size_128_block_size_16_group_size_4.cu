@@ -263,10 +263,17 @@ PAGEJIT_HOST_DEVICE constexpr int first_row_tile(int seq_idx, int query_begin, i
                           static_cast<unsigned>(rows_per_tile)) +
          seq_idx;
 }
-// Upper bound of the row tiles of any num_seqs >= 1 sequences with num_query_tokens in all.
+// Upper bound of the row tiles of any num_seqs >= 1 sequences with at most num_query_tokens in all;
+// at least 1. The last tile of the last sequence is number floor(a) + ceil(b) + num_seqs - 2, where
+// a tiles of rows lie before the sequence and b in it; and floor(a) + ceil(b) <= ceil(a + b).
 PAGEJIT_HOST_DEVICE constexpr int row_tiles_bound(int num_seqs, int num_query_tokens,
                                                   int group_size, int rows_per_tile) {
-  return first_row_tile(num_seqs, num_query_tokens, group_size, rows_per_tile);
+  const unsigned rows =
+      static_cast<unsigned>(num_query_tokens) * static_cast<unsigned>(group_size);
+  const unsigned rounding = static_cast<unsigned>(rows_per_tile) - 1;
+  const int bound =
+      static_cast<int>((rows + rounding) / static_cast<unsigned>(rows_per_tile)) + num_seqs - 1;
+  return bound > 1 ? bound : 1;
 }
 
 // ---- Workspace ----
