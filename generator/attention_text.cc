@@ -36,9 +36,10 @@ std::string kv_table_name(pagejit_shared::KvTable table) {
 }
 
 std::string kernel_name(const KernelSpec& spec) {
-  std::string name = spec.queries == QueryLengths::kOne   ? "pagejit_decode_"
-                     : spec.queries == QueryLengths::kFew ? "pagejit_attention_few_"
-                                                          : "pagejit_attention_many_";
+  std::string name = spec.queries == QueryLengths::kOne    ? "pagejit_decode_"
+                     : spec.queries == QueryLengths::kFew  ? "pagejit_attention_few_"
+                     : spec.queries == QueryLengths::kMany ? "pagejit_attention_many_"
+                                                           : "pagejit_attention_shared_";
   name += data_type_name(spec.q_dtype);
   if (spec.kv_dtype != spec.q_dtype) name += "_kv_" + std::string(data_type_name(spec.kv_dtype));
   if (spec.out_dtype != spec.q_dtype) name += "_out_" + std::string(data_type_name(spec.out_dtype));
@@ -136,6 +137,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_OUT_BF16", c.out_type == Element::kBFloat16},
       {"PAGEJIT_RAGGED", c.is_ragged},
       {"PAGEJIT_ONE_STAGE", c.num_stages == 1},
+      {"PAGEJIT_SPLIT_ROW_TILES", c.splits_row_tiles},
       {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},
       {"PAGEJIT_CAUSAL", c.causality == Causality::kCausal},
       {"PAGEJIT_CAUSAL_FLAGS", c.causality == Causality::kPerSequence},

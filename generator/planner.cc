@@ -64,6 +64,12 @@ constexpr double kMemoryLatencyUs = 1;  // under load
 // One SM's share of the L2 cache's bandwidth.
 constexpr double kL2BytesPerClock = 40;
 
+double product_clocks_per_token(const AttentionConfig& c) {
+  const double depth_tiles = (c.head_size_padded + c.head_size_v_padded) / 16;  // of both
+  const double row_tiles = c.row_warps * c.row_tiles;
+  return 2 * depth_tiles * row_tiles / 16;
+}
+
 // kv_comes_from_l2: other tiles of the same sequence have just read it.
 TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
   const double key_tiles = c.head_size_padded / 16;
@@ -74,8 +80,7 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
   const double token_bytes = kv_token_bytes(c);
   cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
-  const double mma_clocks = arch.has_async_copy() ? 2 : 4;
-  cost.tensor = mma_clocks * depth_tiles * row_tiles / 16;
+  cost.tensor = product_clocks_per_token(c) * (arch.has_async_copy() ? 1 : 2);
   const double query_reads = c.q_in_registers ? 0 : key_tiles * row_tiles * 2 / token_tiles;
   cost.shared = (pagejit_shared::kv_bytes(c) * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
                 token_bytes / 128;
@@ -111,8 +116,8 @@ int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
 
 struct Scored {
   PlanCandidate candidate;
-  double slowdown = 1;  // predicted time over that of the memory alone, or of the products alone
-                        // where queries are many
+  double slowdown = 1;  // predicted time over that of the memory alone; of the products alone where
+                        // queries are many; of the greater of the two where they share their keys
   bool is_starved = false;  // because of too few bytes in flight
 };
 
@@ -157,6 +162,7 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   c.out_type = static_cast<pagejit_shared::Element>(spec.out_dtype);
   c.has_fp8_convert = arch.sm >= kFp8ConvertSm;
   c.is_ragged = spec.queries != QueryLengths::kOne;
+  c.splits_row_tiles = spec.queries == QueryLengths::kShared;
   c.causality = static_cast<pagejit_shared::Causality>(spec.causality);
   c.kv_table = static_cast<pagejit_shared::KvTable>(spec.kv_table);
   c.kv_layout = static_cast<pagejit_shared::KvLayout>(spec.kv_layout);
@@ -212,8 +218,13 @@ constexpr int kFewTokens = 4;
 constexpr int kLeastRaggedRows = 16;  // of lone heads, so that a sequence is one tile more often
 constexpr int kMostRaggedRows = 128;
 
-// Rows that a tile should have where queries are few: fewer mean that keys are read again.
+// The most rows worth looking at: accumulators of larger heads leave no room for more.
+int most_rows(const KernelSpec& spec) { return spec.head_size > 256 ? 64 : kMostRaggedRows; }
+
+// Rows that a tile should have where queries are few or share their keys: fewer mean that keys are
+// read again.
 int rows_wanted(const KernelSpec& spec) {
+  if (spec.queries == QueryLengths::kShared) return most_rows(spec);
   if (spec.queries != QueryLengths::kFew) return 0;
   return std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows, kMostRaggedRows);
 }
@@ -231,12 +242,19 @@ std::vector<int> row_choices(const KernelSpec& spec) {
       }
       return choices;
     }
+    case QueryLengths::kShared:
+      // The smaller ones, again, for what leaves few registers.
+      return spec.head_size > 256 ? std::vector<int>{64, 32, 16} : std::vector<int>{128, 64, 32};
     case QueryLengths::kMany:
       break;
   }
-  // Accumulators of larger heads leave no room for many rows.
   if (spec.head_size > 256) return {16, 32, 64};
   return {64, kMostRaggedRows};
+}
+
+// Tiles are all full but for the last of a sequence.
+bool has_full_tiles(const KernelSpec& spec) {
+  return spec.queries == QueryLengths::kMany || spec.queries == QueryLengths::kShared;
 }
 
 // Each combination of warps and tiles for that many rows. More warps than 16 or more row tiles than
@@ -248,7 +266,7 @@ void for_each_candidate(const KernelSpec& spec, const Arch& arch, int rows, Visi
   for (int row_tiles = 1; row_tiles <= 4; ++row_tiles) {
     const int row_warps = (tiles + row_tiles - 1) / row_tiles;
     if (row_warps > 16 || row_warps == last_row_warps) continue;  // same warps, more idle tiles
-    if (spec.queries == QueryLengths::kMany && row_warps * row_tiles != tiles) continue;
+    if (has_full_tiles(spec) && row_warps * row_tiles != tiles) continue;
     last_row_warps = row_warps;
     for (int token_groups = 1; token_groups * row_warps <= 16 && token_groups <= 8;
          token_groups *= 2) {
@@ -338,6 +356,13 @@ std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target
       // Each tile of rows reads the same keys: the products should be the limit.
       const TokenCost cost = token_cost(c, arch, /*kv_comes_from_l2=*/true);
       scored.slowdown = cost.worst() / cost.tensor;
+    } else if (spec.queries == QueryLengths::kShared) {
+      // A tall tile's products take about as long as its keys: neither should wait for the other.
+      const TokenCost cost = token_cost(c, arch, /*kv_comes_from_l2=*/false);
+      const double bound = std::max(cost.memory, cost.tensor);
+      const double starved = static_cast<double>(bytes_in_flight_needed(arch)) / bytes_in_flight(c);
+      scored.slowdown = std::max(starved * cost.memory, cost.worst()) / bound;
+      scored.is_starved = scored.slowdown > 1 && starved * cost.memory >= cost.worst();
     } else {
       // Too few bytes in flight stretch the memory's own time.
       const TokenCost cost = token_cost(c, arch, /*kv_comes_from_l2=*/false);
@@ -368,8 +393,10 @@ std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& ar
       return number("%.0f B in flight per SM < %.0f B", bytes_in_flight(c),
                     bytes_in_flight_needed(arch));
     }
-    return number(scored.candidate.config.spec.queries == QueryLengths::kMany
-                      ? "predicted %.2fx the products' time > %.2fx"
+    const QueryLengths queries = scored.candidate.config.spec.queries;
+    return number(queries == QueryLengths::kMany ? "predicted %.2fx the products' time > %.2fx"
+                  : queries == QueryLengths::kShared
+                      ? "predicted %.2fx the memory's or the products' time > %.2fx"
                       : "predicted %.2fx the memory's time > %.2fx",
                   scored.slowdown, chosen.slowdown);
   }
@@ -416,6 +443,11 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
                                                 best.reason);
   }
   return best.config;
+}
+
+double product_ns_per_token(const KernelConfig& config) {
+  const Result<Arch> arch = arch_of(config.target);
+  return arch ? product_clocks_per_token(config.attention) / arch->clock_ghz : 0;
 }
 
 Result<PlanExplanation> explain(const KernelSpec& spec, const Target& target) {

@@ -11,6 +11,10 @@ namespace pagejit {
 
 Result<KernelConfig> plan(const KernelSpec& spec, const Target& target);
 
+// What the matrix products of one KV token take a CTA that has an SM to itself, by the model that
+// the candidates are ranked with; 0 where the target is not known.
+double product_ns_per_token(const KernelConfig& config);
+
 // One candidate the planner looked at, best first; the first is the choice.
 struct PlanCandidate {
   KernelConfig config;

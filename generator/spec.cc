@@ -76,9 +76,9 @@ Status check_head_sizes(const KernelSpec& spec) {
 
 Status check_queries(const KernelSpec& spec) {
   const int queries = static_cast<int>(spec.queries);
-  if (queries < 0 || queries > static_cast<int>(QueryLengths::kMany)) {
+  if (queries < 0 || queries > static_cast<int>(QueryLengths::kShared)) {
     return invalid("queries " + std::to_string(queries) +
-                   ": legal are one (0), few (1) and many (2)");
+                   ": legal are one (0), few (1), many (2) and shared (3)");
   }
   const int causality = static_cast<int>(spec.causality);
   if (causality < 0 || causality > static_cast<int>(Causality::kPerSequence)) {
@@ -126,6 +126,9 @@ Status check_queries(const KernelSpec& spec) {
                      std::string(data_type_name(spec.kv_dtype)));
     }
   }
+  if (spec.batch_invariant && spec.queries == QueryLengths::kShared) {
+    return invalid("batch_invariant 1: must be 0 where queries is shared (3)");
+  }
   if (spec.batch_invariant && spec.queries == QueryLengths::kOne) {
     return invalid(
         "batch_invariant 1: must be 0 where queries is one (0); few (1) and many (2) take single "
@@ -142,8 +145,10 @@ struct Kind {
   std::string_view name;
   QueryLengths queries;
 };
-constexpr Kind kKinds[] = {
-    {"decode", QueryLengths::kOne}, {"few", QueryLengths::kFew}, {"many", QueryLengths::kMany}};
+constexpr Kind kKinds[] = {{"decode", QueryLengths::kOne},
+                           {"few", QueryLengths::kFew},
+                           {"many", QueryLengths::kMany},
+                           {"shared", QueryLengths::kShared}};
 
 std::string_view kind_name(QueryLengths queries) {
   for (const Kind& kind : kKinds) {
@@ -338,7 +343,7 @@ Result<KernelSpec> parse_spec(std::string_view text) {
       const auto* kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                       [&](const Kind& known) { return known.name == word; });
       if (kind == std::end(kKinds)) {
-        return invalid("spec kind \"" + word + "\": legal are decode, few and many");
+        return invalid("spec kind \"" + word + "\": legal are decode, few, many and shared");
       }
       spec.queries = kind->queries;
       continue;
@@ -350,7 +355,7 @@ Result<KernelSpec> parse_spec(std::string_view text) {
     if (!seen.insert(name).second) return invalid("spec field \"" + name + "\": given twice");
     if (Status s = set_field(spec, name, word.substr(equals + 1)); !s) return s;
   }
-  if (first) return invalid("spec \"\": must begin with its kind, decode, few or many");
+  if (first) return invalid("spec \"\": must begin with its kind, decode, few, many or shared");
   if (Status s = validate(spec); !s) return s;
   return spec;
 }

@@ -143,7 +143,7 @@ std::string abi_of(const KernelConfig&) {
 
 std::string abi_of(const MergeStatesConfig&) {
   using pagejit_shared::MergeStatesParams;
-  return fmt::format("merge-states-1:{}.{}.{}", sizeof(MergeStatesParams),
+  return fmt::format("merge-states-2:{}.{}.{}", sizeof(MergeStatesParams),
                      offsetof(MergeStatesParams, out), offsetof(MergeStatesParams, num_states));
 }
 

@@ -21,11 +21,11 @@ constexpr int kMinSplitTokens = 256;
 // What is fixed for a kernel on a device.
 struct SplitDevice {
   int num_sms = 1;
-  int ctas_per_sm = 1;            // the kernel's occupancy
-  double sm_bytes_per_ns = 32.0;  // one SM's share of the memory bandwidth (H200: 4.2 TB/s / 132)
-  double cta_bytes_per_ns =
-      64.0;      // what one CTA reaches alone: its bytes in flight over the latency of about 1 us
-  int rows = 1;  // of a unit: pagejit_shared::partial_rows()
+  int ctas_per_sm = 1;             // the kernel's occupancy
+  double sm_bytes_per_ns = 32.0;   // one SM's share of the memory bandwidth (H200: 4.2 TB/s / 132)
+  double cta_bytes_per_ns = 64.0;  // what one CTA reaches alone: its bytes in flight over the
+                                   // latency of about 1 us, or what its products take
+  int rows = 1;                    // of a unit: pagejit_shared::partial_rows()
   int head_size_v = 128;
   int tile_tokens = 64;        // tokens that a CTA stages at once
   int fixed_split_tokens = 0;  // 0: splits have any number of tiles

@@ -7,6 +7,7 @@
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/engine_impl.h"
 #include "runtime/engine/guard.h"
+#include "runtime/engine/loaded_cascade.h"
 #include "runtime/engine/swap_blocks.h"
 
 namespace pagejit {
@@ -91,6 +92,52 @@ PAGEJIT_FAMILY(CopyBlocksSpec)
 PAGEJIT_FAMILY(GatherCacheSpec)
 PAGEJIT_FAMILY(ConvertFloat8Spec)
 #undef PAGEJIT_FAMILY
+
+template <>
+PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device) {
+  return guarded([&]() -> Result<CascadeKernel> {
+    if (Status status = validate(spec); !status) return status;
+    const CascadeParts parts = cascade_parts(spec);
+    auto loaded = std::make_shared<LoadedCascade>();
+    loaded->spec = spec;
+    const auto prepare_part = [&](const AnySpec& part, std::shared_ptr<const LoadedKernel>* kernel,
+                                  KernelInfo* info) {
+      Result<PreparedKernel> prepared = impl_->prepare(part, device);
+      if (!prepared) return prepared.status();
+      *kernel = std::move(prepared->kernel);
+      *info = std::move(prepared->info);
+      return Status();
+    };
+    Status status = prepare_part(parts.prefix, &loaded->prefix_kernel, &loaded->info.prefix);
+    if (status) status = prepare_part(parts.suffix, &loaded->suffix_kernel, &loaded->info.suffix);
+    if (status) status = prepare_part(parts.merge, &loaded->merge, &loaded->info.merge);
+    if (!status) return status;
+    CascadeKernel made;
+    made.loaded_ = std::move(loaded);
+    return made;
+  });
+}
+
+template <>
+PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
+                                                      const Target& target) {
+  return guarded([&]() -> Result<CascadeInfo> {
+    if (Status status = validate(spec); !status) return status;
+    const CascadeParts parts = cascade_parts(spec);
+    CascadeInfo info;
+    const auto compile_part = [&](const AnySpec& part, KernelInfo* to) {
+      Result<KernelInfo> made = impl_->precompile(part, target);
+      if (!made) return made.status();
+      *to = std::move(made).value();
+      return Status();
+    };
+    Status status = compile_part(parts.prefix, &info.prefix);
+    if (status) status = compile_part(parts.suffix, &info.suffix);
+    if (status) status = compile_part(parts.merge, &info.merge);
+    if (!status) return status;
+    return info;
+  });
+}
 
 Status Engine::swap_blocks(const SwapBlocksArgs& args, Stream stream) {
   return guarded([&]() -> Status {

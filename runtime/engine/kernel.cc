@@ -7,6 +7,7 @@
 
 #include "pagejit/engine.h"
 #include "runtime/engine/argument_check.h"
+#include "runtime/engine/attention_launch.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/launch_check.h"
 #include "runtime/engine/loaded_attention.h"
@@ -18,22 +19,6 @@ using pagejit_shared::WorkspaceHeader;
 
 const LoadedAttention& attention(const LoadedKernel& kernel) {
   return static_cast<const LoadedAttention&>(kernel);
-}
-
-// The upper bound of the tokens of one sequence, by which splits are chosen.
-int64_t length_bound(const LoadedAttention& kernel, const AttentionArgs& args) {
-  const KernelSpec& spec = kernel.config.spec;
-  if (spec.kv_table != KvTable::kBlocks) return args.max_seq_len;
-  const int64_t capacity = int64_t{args.max_blocks_per_seq} * spec.block_size;
-  return args.max_seq_len == 0 ? capacity : std::min<int64_t>(args.max_seq_len, capacity);
-}
-
-// Upper bound of the row tiles of a ragged launch, 0 for others.
-int row_tiles(const LoadedAttention& kernel, const AttentionArgs& args) {
-  const AttentionConfig& config = kernel.config.attention;
-  if (!config.is_ragged) return 0;
-  return pagejit_shared::row_tiles_bound(args.num_seqs, args.num_query_tokens, config.group_size,
-                                         pagejit_shared::tile_rows(config));
 }
 
 // What depends on the head is only needed modulo the stride, where nothing overflows on the device.
@@ -101,7 +86,7 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .num_seqs = args.num_seqs,
       .num_kv_heads = args.num_kv_heads,
       .num_query_tokens = args.num_query_tokens,
-      .num_row_tiles = row_tiles(kernel, args),
+      .num_row_tiles = kernel.row_tiles(args),
       .num_splits = num_splits,
       // Who asks for a number of splits gets it, down to one tile each.
       .min_split_tokens =
@@ -115,31 +100,46 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
   };
 }
 
-Status launch_attention(const LoadedAttention& kernel, const AttentionArgs& args, Stream stream) {
-  if (args.num_seqs == 0) return {};
+Grid grid_of(const AttentionConfig& config, const AttentionParams& params) {
+  const auto num_splits = static_cast<unsigned>(params.num_splits);
+  const auto num_seqs = static_cast<unsigned>(params.num_seqs);
+  Grid grid{num_splits, static_cast<unsigned>(params.num_kv_heads), num_seqs};
+  if (config.is_ragged) {
+    const auto row_tiles = static_cast<unsigned>(params.num_row_tiles);
+    // Row tiles, then the further splits of the sequences; or each tile's splits.
+    grid.x =
+        config.splits_row_tiles ? row_tiles * num_splits : row_tiles + num_seqs * (num_splits - 1);
+    grid.z = 1;
+  }
+  return grid;
+}
+
+}  // namespace
+
+Status check_attention(const LoadedAttention& kernel, const AttentionArgs& args, int* num_splits) {
   if (Status status = check_attention_args(kernel.config.attention, args); !status) {
     return status;
   }
-  int num_splits = args.num_splits;
-  if (num_splits == 0) {
-    num_splits = choose_splits(kernel.split, int64_t{args.num_seqs} * args.num_kv_heads,
-                               length_bound(kernel, args));
-  } else if (Status status = check_num_splits(kernel, args.num_seqs, args.num_kv_heads, num_splits);
-             !status) {
-    return status;
+  if (args.num_splits != 0) {
+    if (Status status = check_num_splits(kernel, args); !status) return status;
   }
-  if (Status status = check_workspace(kernel, args, num_splits); !status) return status;
+  *num_splits = kernel.num_splits(args);
+  return check_workspace(kernel, args, *num_splits);
+}
 
+Status launch_checked(const LoadedAttention& kernel, const AttentionArgs& args, int num_splits,
+                      Stream stream) {
   AttentionParams params = make_params(kernel, args, num_splits);
-  Grid grid{static_cast<unsigned>(num_splits), static_cast<unsigned>(args.num_kv_heads),
-            static_cast<unsigned>(args.num_seqs)};
-  if (kernel.config.attention.is_ragged) {
-    // Row tiles, then the further splits of the sequences.
-    grid.x = static_cast<unsigned>(params.num_row_tiles) +
-             static_cast<unsigned>(args.num_seqs) * static_cast<unsigned>(num_splits - 1);
-    grid.z = 1;
-  }
-  return kernel.launch(grid, &params, stream);
+  return kernel.launch(grid_of(kernel.config.attention, params), &params, stream);
+}
+
+namespace {
+
+Status launch_attention(const LoadedAttention& kernel, const AttentionArgs& args, Stream stream) {
+  if (args.num_seqs == 0) return {};
+  int num_splits = 1;
+  if (Status status = check_attention(kernel, args, &num_splits); !status) return status;
+  return launch_checked(kernel, args, num_splits, stream);
 }
 
 Status check_workspace_start(const void* workspace) {
@@ -156,6 +156,8 @@ Status check_workspace_start(const void* workspace) {
 CUdeviceptr device_address(const void* pointer) {
   return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(pointer));
 }
+
+}  // namespace
 
 Status init_workspace(const Driver& driver, void* workspace, size_t workspace_bytes,
                       Stream stream) {
@@ -177,6 +179,8 @@ Status init_workspace(const Driver& driver, void* workspace, size_t workspace_by
   }
   return driver.check(result, "cuMemsetD32Async");
 }
+
+namespace {
 
 std::string describe_report(const WorkspaceHeader& header) {
   const std::string where = fmt::format("sequence {}", header.debug_seq_idx);
@@ -207,6 +211,8 @@ std::string describe_report(const WorkspaceHeader& header) {
   }
 }
 
+}  // namespace
+
 Status read_report(const Driver& driver, void* workspace, Stream stream) {
   if (Status status = check_workspace_start(workspace); !status) return status;
   auto* cuda_stream = static_cast<CUstream>(stream);
@@ -233,8 +239,6 @@ Status read_report(const Driver& driver, void* workspace, Stream stream) {
   return Status(StatusCode::kDeviceCheckFailed, describe_report(header));
 }
 
-}  // namespace
-
 Status Kernel::launch(const AttentionArgs& args, Stream stream) const {
   if (loaded_ == nullptr) return guarded(empty_handle);
   return guarded([&] { return launch_attention(attention(*loaded_), args, stream); });
@@ -253,11 +257,22 @@ size_t Kernel::workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_l
   return attention(*loaded_).workspace_bytes(num_seqs, num_kv_heads, splits);
 }
 
+int Kernel::choose_num_splits(const AttentionArgs& args) const {
+  if (loaded_ == nullptr || args.num_seqs < 1 || args.num_kv_heads < 1) return 1;
+  AttentionArgs chosen = args;
+  chosen.num_splits = 0;
+  return attention(*loaded_).num_splits(chosen);
+}
+
+size_t Kernel::workspace_bytes(const AttentionArgs& args) const {
+  if (loaded_ == nullptr || args.num_seqs < 1 || args.num_kv_heads < 1) return 0;
+  const LoadedAttention& kernel = attention(*loaded_);
+  return kernel.workspace_bytes(kernel.split_sequences(args), args.num_kv_heads,
+                                kernel.num_splits(args));
+}
+
 size_t Kernel::max_workspace_bytes() const {
-  if (loaded_ == nullptr) return 0;
-  const SplitDevice& split = attention(*loaded_).split;
-  return static_cast<size_t>(
-      pagejit_shared::workspace_bytes(max_partials(split), 1, 1, split.rows, split.head_size_v));
+  return loaded_ == nullptr ? 0 : attention(*loaded_).max_workspace_bytes();
 }
 
 Status Kernel::workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const {

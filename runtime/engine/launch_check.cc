@@ -215,26 +215,28 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
   return check_options(config, args);
 }
 
-Status check_num_splits(const LoadedAttention& kernel, int num_seqs, int num_kv_heads,
-                        int num_splits) {
+Status check_num_splits(const LoadedAttention& kernel, const AttentionArgs& args) {
+  const int num_splits = args.num_splits;
   if (num_splits < 0 || num_splits > kMaxSplits) {
     return invalid(fmt::format("num_splits {}: must be in [0, {}], 0 = chosen by the library",
                                num_splits, kMaxSplits));
   }
+  const int sequences = kernel.split_sequences(args);
   const int64_t units =
-      int64_t{num_seqs} * num_kv_heads * pagejit_shared::merge_units(kernel.split.rows);
+      int64_t{sequences} * args.num_kv_heads * pagejit_shared::merge_units(kernel.split.rows);
   if (num_splits > 1 && units > pagejit_shared::kMergeCounterCapacity) {
     return invalid(fmt::format(
-        "num_splits {}: must be 0 or 1 for {} sequences of {} KV heads, which are {} merge units; "
-        "the "
+        "num_splits {}: must be 0 or 1 for {} {} of {} KV heads, which are {} merge units; the "
         "workspace has {} counters",
-        num_splits, num_seqs, num_kv_heads, units, pagejit_shared::kMergeCounterCapacity));
+        num_splits, sequences, kernel.name_of_split_sequences(), args.num_kv_heads, units,
+        pagejit_shared::kMergeCounterCapacity));
   }
   return {};
 }
 
 Status check_workspace(const LoadedAttention& kernel, const AttentionArgs& args, int num_splits) {
-  const size_t needed = kernel.workspace_bytes(args.num_seqs, args.num_kv_heads, num_splits);
+  const int sequences = kernel.split_sequences(args);
+  const size_t needed = kernel.workspace_bytes(sequences, args.num_kv_heads, num_splits);
   if (needed == 0) return {};
   if (args.workspace != nullptr && args.workspace_bytes >= needed &&
       !misaligned(args.workspace, kWorkspaceAlign)) {
@@ -249,11 +251,10 @@ Status check_workspace(const LoadedAttention& kernel, const AttentionArgs& args,
     message = fmt::format("workspace is {}: must be aligned to {} bytes", args.workspace,
                           kWorkspaceAlign);
   }
-  return Status(
-      StatusCode::kWorkspace,
-      fmt::format("{}; this launch ({} sequences, {} KV heads, {} split{}) needs {} bytes", message,
-                  args.num_seqs, args.num_kv_heads, num_splits, num_splits == 1 ? "" : "s",
-                  needed));
+  return Status(StatusCode::kWorkspace,
+                fmt::format("{}; this launch ({} {}, {} KV heads, {} split{}) needs {} bytes",
+                            message, sequences, kernel.name_of_split_sequences(), args.num_kv_heads,
+                            num_splits, num_splits == 1 ? "" : "s", needed));
 }
 
 }  // namespace pagejit

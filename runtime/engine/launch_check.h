@@ -17,8 +17,7 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
 // num_splits is the resolved number, at least 1.
 Status check_workspace(const LoadedAttention& kernel, const AttentionArgs& args, int num_splits);
 
-// Why a given (not chosen) num_splits cannot be used.
-Status check_num_splits(const LoadedAttention& kernel, int num_seqs, int num_kv_heads,
-                        int num_splits);
+// Why a given (not chosen) args.num_splits cannot be used.
+Status check_num_splits(const LoadedAttention& kernel, const AttentionArgs& args);
 
 }  // namespace pagejit

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "generator/planner.h"
+
 namespace pagejit {
 namespace {
 
@@ -29,14 +31,50 @@ void LoadedAttention::describe_device(const DeviceInfo& info, int ctas_per_sm) {
   const int stages = std::max(1, config.attention.num_stages - 1);
   split.cta_bytes_per_ns =
       static_cast<double>(stages) * split.tile_tokens * split.token_bytes / kLatencyNs;
+  // A tall tile waits for its products instead.
+  if (const double product_ns = product_ns_per_token(config); product_ns > 0) {
+    split.cta_bytes_per_ns = std::min(split.cta_bytes_per_ns, split.token_bytes / product_ns);
+  }
 }
 
-size_t LoadedAttention::workspace_bytes(int num_seqs, int num_kv_heads, int num_splits) const {
+int LoadedAttention::row_tiles(const AttentionArgs& args) const {
+  const AttentionConfig& c = config.attention;
+  if (!c.is_ragged) return 0;
+  return pagejit_shared::row_tiles_bound(args.num_seqs, args.num_query_tokens, c.group_size,
+                                         pagejit_shared::tile_rows(c));
+}
+
+int LoadedAttention::split_sequences(const AttentionArgs& args) const {
+  return config.attention.splits_row_tiles ? row_tiles(args) : args.num_seqs;
+}
+
+const char* LoadedAttention::name_of_split_sequences() const {
+  return config.attention.splits_row_tiles ? "row tiles" : "sequences";
+}
+
+int64_t LoadedAttention::length_bound(const AttentionArgs& args) const {
+  if (config.spec.kv_table != KvTable::kBlocks) return args.max_seq_len;
+  const int64_t capacity = int64_t{args.max_blocks_per_seq} * config.spec.block_size;
+  return args.max_seq_len == 0 ? capacity : std::min<int64_t>(args.max_seq_len, capacity);
+}
+
+int LoadedAttention::num_splits(const AttentionArgs& args) const {
+  if (args.num_splits != 0) return args.num_splits;
+  return choose_splits(split, int64_t{split_sequences(args)} * args.num_kv_heads,
+                       length_bound(args));
+}
+
+size_t LoadedAttention::workspace_bytes(int num_sequences, int num_kv_heads, int num_splits) const {
   if (num_splits <= 1) {
     return config.spec.debug ? static_cast<size_t>(pagejit_shared::kPartialsOffset) : 0;
   }
-  return static_cast<size_t>(pagejit_shared::workspace_bytes(num_seqs, num_kv_heads, num_splits,
-                                                             split.rows, split.head_size_v));
+  return static_cast<size_t>(pagejit_shared::workspace_bytes(
+      num_sequences, num_kv_heads, num_splits, split.rows, split.head_size_v));
+}
+
+size_t LoadedAttention::max_workspace_bytes() const {
+  return static_cast<size_t>(
+      pagejit_shared::workspace_bytes(max_partials(split), 1, 1, split.rows, split.head_size_v));
 }
 
 }  // namespace pagejit

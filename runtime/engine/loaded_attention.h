@@ -13,7 +13,20 @@ namespace pagejit {
 struct LoadedAttention final : LoadedKernel {
   LoadedAttention(LoadedKernelParts loaded_parts, CUdevice on_device);
 
-  size_t workspace_bytes(int num_seqs, int num_kv_heads, int num_splits) const;
+  // Upper bound of the row tiles of a ragged launch, 0 for others.
+  int row_tiles(const AttentionArgs& args) const;
+  // What is split, by the counts of the launch: its sequences, or its row tiles.
+  int split_sequences(const AttentionArgs& args) const;
+  const char* name_of_split_sequences() const;
+  // The upper bound of the tokens of one sequence, by which splits are chosen.
+  int64_t length_bound(const AttentionArgs& args) const;
+  // What args.num_splits says, or the library's choice; at least 1.
+  int num_splits(const AttentionArgs& args) const;
+
+  // num_sequences: as split_sequences() says.
+  size_t workspace_bytes(int num_sequences, int num_kv_heads, int num_splits) const;
+  // Enough for every launch that leaves num_splits to the library.
+  size_t max_workspace_bytes() const;
 
   // Read by every launch.
   const KernelConfig& config;  // in parts

@@ -6,6 +6,7 @@
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_kernel.h"
+#include "runtime/engine/merge_states_launch.h"
 
 namespace pagejit {
 namespace {
@@ -56,6 +57,9 @@ Status check_args(const Constants& c, const MergeStatesArgs& args) {
   if (status && misaligned(args.out_lse, alignof(float))) {
     status = bad_pointer("out_lse", args.out_lse, alignof(float));
   }
+  if (status && misaligned(args.token_count, alignof(int32_t))) {
+    status = bad_pointer("token_count", args.token_count, alignof(int32_t));
+  }
   if (status) status = check_stride("v_stride_token", args.v_stride_token, c.vector_elements);
   if (status) status = check_stride("v_stride_head", args.v_stride_head, c.vector_elements);
   if (status) status = check_stride("out_stride_token", args.out_stride_token, c.vector_elements);
@@ -75,6 +79,7 @@ Params make_params(const Constants& c, const MergeStatesArgs& args) {
   }
   params.out = args.out;
   params.out_lse = args.out_lse;
+  params.token_count = args.token_count;
   params.v_stride_state = args.v_stride_state;
   params.v_stride_token = args.v_stride_token;
   params.v_stride_head = args.v_stride_head;
@@ -91,10 +96,15 @@ Params make_params(const Constants& c, const MergeStatesArgs& args) {
   return params;
 }
 
-Status launch_merge(const LoadedKernel& kernel, const MergeStatesArgs& args, Stream stream) {
+}  // namespace
+
+Status check_merge(const LoadedKernel& kernel, const MergeStatesArgs& args) {
+  return check_args(config_of(kernel).constants, args);
+}
+
+Status launch_checked_merge(const LoadedKernel& kernel, const MergeStatesArgs& args,
+                            Stream stream) {
   const Constants& c = config_of(kernel).constants;
-  if (args.num_tokens == 0) return {};
-  if (Status status = check_args(c, args); !status) return status;
   Params params = make_params(c, args);
   const int64_t rows = pagejit_shared::rows_per_cta(c);
   const Grid grid{.x = static_cast<unsigned>((args.num_tokens + rows - 1) / rows),
@@ -102,11 +112,13 @@ Status launch_merge(const LoadedKernel& kernel, const MergeStatesArgs& args, Str
   return kernel.launch(grid, &params, stream);
 }
 
-}  // namespace
-
 Status MergeStatesKernel::launch(const MergeStatesArgs& args, Stream stream) const {
   if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] { return launch_merge(*loaded_, args, stream); });
+  return guarded([&]() -> Status {
+    if (args.num_tokens == 0) return {};
+    if (Status status = check_merge(*loaded_, args); !status) return status;
+    return launch_checked_merge(*loaded_, args, stream);
+  });
 }
 
 const MergeStatesSpec& MergeStatesKernel::spec() const {

@@ -86,13 +86,19 @@ struct AttentionOutput {
 #if PAGEJIT_SINKS
     sinks = params.sinks + head;
 #endif
+#if PAGEJIT_SPLIT_ROW_TILES
+    const int64_t sequence_head = work.row_tile * num_kv_heads + work.kv_head_idx;
+    const int num_sequences = params.num_row_tiles;
+#else
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
+    const int num_sequences = params.num_seqs;
+#endif
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
     stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
             partial;
     acc = reinterpret_cast<float*>(
-              workspace + pagejit_shared::partial_acc_offset(params.num_seqs, num_kv_heads,
+              workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
                                                              params.num_splits, kPartialRows)) +
           partial * C.head_size_v;
     counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +

@@ -28,6 +28,9 @@ struct AttentionWork {
   int query_len;    // its query tokens
   int row_begin;    // this CTA's rows are [row_begin, row_begin + num_rows)
   int num_rows;
+#if PAGEJIT_SPLIT_ROW_TILES
+  int row_tile;  // of the launch
+#endif
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
@@ -246,6 +249,14 @@ template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams& params, AttentionWork& work) {
   constexpr int kTileRows = AttentionTraits<C>::kTileRows;
   const int index = dev::block_idx_x();
+#if PAGEJIT_SPLIT_ROW_TILES
+  constexpr bool is_row_tile = true;
+  work.split_idx = index / params.num_row_tiles;
+  work.row_tile = params.num_row_tiles - 1 - index % params.num_row_tiles;
+  int row_tile = work.row_tile;
+  work.seq_idx = find_sequence<C>(params, row_tile);
+  if (work.seq_idx < 0) return false;
+#else
   const bool is_row_tile = index < params.num_row_tiles;
   int row_tile = 0;
   if (is_row_tile) {
@@ -260,6 +271,7 @@ PAGEJIT_DEVICE bool find_rows(const AttentionParams& params, AttentionWork& work
     work.seq_idx = static_cast<int>(further / splits_each);
     work.split_idx = static_cast<int>(1 + further % splits_each);
   }
+#endif
   work.query_begin = dev::load_global_nc(params.query_start_loc + work.seq_idx);
   const int query_end = dev::load_global_nc(params.query_start_loc + work.seq_idx + 1);
   work.query_len = query_end - work.query_begin;
@@ -282,10 +294,10 @@ PAGEJIT_DEVICE bool find_rows(const AttentionParams& params, AttentionWork& work
   return work.num_rows > 0;
 }
 
-// Whether the sequence's KV tokens may be split: all its rows are in one tile.
+// Whether the sequence's KV tokens may be split: all its rows are in one tile, or every tile is.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool may_split(const AttentionWork& work) {
-  return work.query_len * C.group_size <= AttentionTraits<C>::kTileRows;
+  return C.splits_row_tiles || work.query_len * C.group_size <= AttentionTraits<C>::kTileRows;
 }
 
 #else

@@ -90,6 +90,7 @@ PAGEJIT_DEVICE void merge_states(const MergeStatesParams& params) {
   const int first_vector = dev::thread_idx() % kThreadsPerRow;
   const int64_t token = static_cast<int64_t>(dev::block_idx_x()) * kRows + row;
   if (row >= kRows || token >= params.num_tokens) return;
+  if (params.token_count != nullptr && token >= dev::load_global_nc(params.token_count)) return;
 
   const int head = dev::block_idx_y();
   const RowStates<C> states(params, token, head);

@@ -45,6 +45,7 @@ struct AttentionConfig {
   Element out_type;  // f16, bf16, f32 or e4m3
   bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
+  bool splits_row_tiles;  // where is_ragged: every row tile is split, else sequences of one tile
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
   KvLayout kv_layout;
@@ -222,7 +223,7 @@ struct AttentionParams {
   int num_seqs;
   int num_kv_heads;
   int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
-  int num_row_tiles;     // where is_ragged: see row_tiles_bound()
+  int num_row_tiles;     // where is_ragged: see row_tiles_bound(); at least 1
   int num_splits;
   int min_split_tokens;  // a split has at least this many tokens (a multiple of the tile), but for
                          // the last
@@ -241,6 +242,9 @@ struct AttentionParams {
 // each reads all keys that its rows see, or their first split. The others are the further splits,
 // num_splits - 1 for each sequence; only sequences of one row tile have them, so that partials
 // never take more than one tile of rows per sequence and KV head.
+//
+// Grid where splits_row_tiles: x = split * num_row_tiles + row tile, in the same order, y = KV head.
+// CTAs that read the same keys for other rows follow each other.
 
 // The row tiles of sequence i stand at [first_row_tile(i), first_row_tile(i + 1)), where the last
 // one may be missing: a sum of quotients, rounded up, without a sum over the sequences before it.
@@ -250,10 +254,17 @@ PAGEJIT_HOST_DEVICE constexpr int first_row_tile(int seq_idx, int query_begin, i
                           static_cast<unsigned>(rows_per_tile)) +
          seq_idx;
 }
-// Upper bound of the row tiles of any num_seqs sequences with num_query_tokens in all.
+// Upper bound of the row tiles of any num_seqs >= 1 sequences with at most num_query_tokens in all;
+// at least 1. The last tile of the last sequence is number floor(a) + ceil(b) + num_seqs - 2, where
+// a tiles of rows lie before the sequence and b in it; and floor(a) + ceil(b) <= ceil(a + b).
 PAGEJIT_HOST_DEVICE constexpr int row_tiles_bound(int num_seqs, int num_query_tokens,
                                                   int group_size, int rows_per_tile) {
-  return first_row_tile(num_seqs, num_query_tokens, group_size, rows_per_tile);
+  const unsigned rows =
+      static_cast<unsigned>(num_query_tokens) * static_cast<unsigned>(group_size);
+  const unsigned rounding = static_cast<unsigned>(rows_per_tile) - 1;
+  const int bound =
+      static_cast<int>((rows + rounding) / static_cast<unsigned>(rows_per_tile)) + num_seqs - 1;
+  return bound > 1 ? bound : 1;
 }
 
 // ---- Workspace ----
@@ -296,7 +307,9 @@ constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
 // Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
-// accumulators: f32 [sequence, KV head, split, row, head_size_v], not normalised.
+// accumulators: f32 [sequence, KV head, split, row, head_size_v], not normalised. Where
+// splits_row_tiles, "sequence" is a row tile here and in the functions below, as it is for the
+// counters.
 struct PartialStats {
   float row_max;
   float row_sum;

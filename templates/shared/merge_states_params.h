@@ -33,7 +33,8 @@ struct MergeStatesParams {
   const void* v[kMaxListedStates];  // where not is_listed only the first
   const float* lse[kMaxListedStates];
   void* out;
-  float* out_lse;  // null: not wanted
+  float* out_lse;          // null: not wanted
+  const int* token_count;  // [1]: tokens from there on are not touched; null: all num_tokens are
   long long v_stride_state, v_stride_token, v_stride_head;
   long long lse_stride_state, lse_stride_token, lse_stride_head;
   long long out_stride_token, out_stride_head;

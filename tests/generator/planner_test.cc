@@ -132,6 +132,12 @@ TEST(PlannerTest, RaggedTilesHold16To128RowsAndAsManyAsQueriesNeed) {
         ASSERT_TRUE(many) << many.status().to_string();
         const int many_rows = pagejit_shared::tile_rows(many->attention);
         EXPECT_TRUE(many_rows == 64 || many_rows == 128) << canonical_text(spec);
+        // A prefix of many sequences is read once for each tile.
+        spec.queries = QueryLengths::kShared;
+        const auto shared = plan(spec, target);
+        ASSERT_TRUE(shared) << shared.status().to_string();
+        EXPECT_EQ(pagejit_shared::tile_rows(shared->attention), 128) << canonical_text(spec);
+        EXPECT_TRUE(shared->attention.splits_row_tiles && !many->attention.splits_row_tiles);
       }
     }
   }

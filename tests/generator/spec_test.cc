@@ -93,8 +93,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "head_size_v 64 with head_size 128", "128 with 192, or 512 with 576"},
         BadSpec{"HeadSize576Alone", with([](auto& s) { s.head_size = 576; }), kInvalid,
                 "head_size 576", "576 with head_size_v 512"},
-        BadSpec{"UnknownQueries", with([](auto& s) { s.queries = static_cast<QueryLengths>(3); }),
-                kInvalid, "queries 3", "one (0), few (1) and many (2)"},
+        BadSpec{"UnknownQueries", with([](auto& s) { s.queries = static_cast<QueryLengths>(4); }),
+                kInvalid, "queries 4", "one (0), few (1), many (2) and shared (3)"},
         BadSpec{"UnknownCausality", with([](auto& s) {
                   s.queries = QueryLengths::kMany;
                   s.causality = static_cast<Causality>(3);
@@ -211,7 +211,7 @@ TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
       {"decode window=2", "window \"2\": must be 0 or 1"},
       {"many causal=yes", "causal \"yes\": must be 0, 1 or sequence"},
       {"decode causal=1", "causality 1"},
-      {"prefill head_size=64", "legal are decode, few and many"},
+      {"prefill head_size=64", "legal are decode, few, many and shared"},
       {"decode head_size=100", "head_size 100"},
   };
   for (const auto& [text, sentence] : cases) {
@@ -224,13 +224,13 @@ TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
 TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
   int num_legal = 0;
   std::set<std::string> texts;
-  for (int bits = 0; bits < 27 * 64; ++bits) {
+  for (int bits = 0; bits < 36 * 64; ++bits) {
     KernelSpec spec;
     spec.block_size = 1;
-    spec.queries = static_cast<QueryLengths>(bits % 3);
-    spec.causality = static_cast<Causality>(bits / 3 % 3);
-    spec.kv_table = static_cast<KvTable>(bits / 9 % 3);
-    const int switches = bits / 27;
+    spec.queries = static_cast<QueryLengths>(bits % 4);
+    spec.causality = static_cast<Causality>(bits / 4 % 3);
+    spec.kv_table = static_cast<KvTable>(bits / 12 % 3);
+    const int switches = bits / 36;
     spec.window = (switches & 1) != 0;
     spec.soft_cap = (switches & 2) != 0;
     spec.alibi = (switches & 4) != 0;
@@ -252,7 +252,7 @@ TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
     }
   }
   // Query lengths and causality, tables, switches without a window and chunks at once.
-  EXPECT_EQ(num_legal, (1 + 3 + 3) * 3 * 48);
+  EXPECT_EQ(num_legal, (1 + 3 + 3 + 3) * 3 * 48);
 }
 
 }  // namespace

@@ -108,6 +108,50 @@ TEST_F(PagedAttentionAllocationTest, CallsOfPreparedKernelsNeitherAllocatesNorLo
   EXPECT_EQ(script->calls("cuLaunchKernelEx"), 200u);
 }
 
+TEST_F(LaunchAllocationTest, CascadesNeitherAllocateNorLock) {
+  EngineDependencies with = dependencies();
+  with.plan = plan_any;  // a merge has no fake plan
+  const Result<std::shared_ptr<Engine>> engine = create_engine(options(), with);
+  ASSERT_TRUE(engine);
+  const Result<CascadeKernel> kernel =
+      (*engine)->prepare(CascadeSpec{.attention = {.group_size = 4}}, 0);
+  ASSERT_TRUE(kernel) << kernel.status().to_string();
+  const AttentionArgs from = legal_args();
+  CascadeLevel level;
+  level.query_start_loc = reinterpret_cast<const int32_t*>(0x8000);
+  level.num_seqs = 64;
+  level.block_table = from.block_table;
+  level.block_table_stride = level.max_blocks_per_seq = 4096;
+  level.seq_lens = from.seq_lens;
+  const CascadeLevel levels[] = {level, level, level};
+  CascadeArgs args;
+  args.levels = levels;
+  args.q = from.q;
+  args.q_stride_token = args.out_stride_token = 32 * 128;
+  args.q_stride_head = args.out_stride_head = 128;
+  args.k_cache = from.k_cache;
+  args.v_cache = from.v_cache;
+  args.k_strides = args.v_strides = from.k_strides;
+  args.num_query_tokens = 64;
+  args.num_kv_heads = 8;
+  args.out = from.out;
+  args.scale = from.scale;
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = kernel->max_workspace_bytes(3, 64, 8);
+  bool ok = true;
+  const auto counted = count([&] {
+    for (int i = 0; i < 30; ++i) {
+      args.num_levels = 1 + i % 3;
+      ok = ok && kernel->launch(args, nullptr);
+      ok = ok && kernel->workspace_bytes(args) > 0;
+    }
+  });
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(counted, std::make_pair(0, 0));
+  // One per level and one to merge: of 1, 2 and 3 levels ten times each.
+  EXPECT_EQ(script->calls("cuLaunchKernelEx"), 10u * (2 + 3 + 4));
+}
+
 // Of this thread: other programs on the machine do not count.
 double cpu_ns() {
   timespec now{};

@@ -1,5 +1,6 @@
 // What launch() passes to the driver and what it refuses where queries are ragged or the KV table
 // is not the default one.
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -48,9 +49,9 @@ TEST_F(RaggedLaunchTest, GridAndParametersReachTheDriver) {
   args.workspace_bytes = 1 << 30;
   ASSERT_TRUE(kernel.launch(args, nullptr));
   const pagejit_stub::LaunchRecord record = script->last_launch();
-  // Tiles of 16 rows: 10 tokens x 4 heads are 40 rows, 2 whole tiles, and one more per sequence;
-  // and two further splits of each of the two sequences.
-  EXPECT_EQ(record.config.gridDimX, 2u + 2u + 2u * 2u);
+  // Tiles of 16 rows: 10 tokens x 4 heads are 40 rows, 3 tiles, and one more where the second
+  // sequence begins; and two further splits of each of the two sequences.
+  EXPECT_EQ(record.config.gridDimX, 3u + 1u + 2u * 2u);
   EXPECT_EQ(record.config.gridDimY, 8u);
   EXPECT_EQ(record.config.gridDimZ, 1u);
   const pagejit_shared::AttentionParams& params = record.params;
@@ -64,6 +65,33 @@ TEST_F(RaggedLaunchTest, GridAndParametersReachTheDriver) {
   EXPECT_EQ(params.window_left, 30);
   EXPECT_EQ(params.window_right, -1);
   EXPECT_EQ(params.soft_cap, 50);
+}
+
+// Where each sequence's tiles are, for all divisions of some rows: none lies behind the bound, and
+// it is not one more than is needed.
+TEST(RowTilesTest, TheirBoundIsMetByEveryDivisionOfTheQueries) {
+  using pagejit_shared::first_row_tile;
+  for (const int rows_per_tile : {16, 24}) {
+    for (const int group_size : {1, 5, 16}) {
+      for (int tokens = 0; tokens <= 40; ++tokens) {
+        int greatest = 0;
+        for (int first = 0; first <= tokens; ++first) {
+          const int begins[] = {0, first, tokens};
+          for (int seq = 0; seq < 2; ++seq) {
+            const int rows = (begins[seq + 1] - begins[seq]) * group_size;
+            const int end = first_row_tile(seq, begins[seq], group_size, rows_per_tile) +
+                            (rows + rows_per_tile - 1) / rows_per_tile;
+            greatest = std::max(greatest, end);
+          }
+        }
+        const int bound = pagejit_shared::row_tiles_bound(2, tokens, group_size, rows_per_tile);
+        EXPECT_EQ(bound, std::max({1, greatest, tokens == 0 ? 1 : 2}))
+            << tokens << " tokens, " << group_size << " heads, " << rows_per_tile << " rows";
+      }
+    }
+  }
+  EXPECT_EQ(pagejit_shared::row_tiles_bound(1, 64, 4, 128), 2);
+  EXPECT_EQ(pagejit_shared::row_tiles_bound(1, 0, 4, 128), 1) << "an empty grid is no launch";
 }
 
 TEST_F(RaggedLaunchTest, WhatTheSpecAsksForIsChecked) {

@@ -259,7 +259,8 @@ TEST_F(AttentionOnEmulatorTest, EverySchedulePassesForRaggedQueries) {
       options.resident = order == kPagejitEmulatorRandom ? 5 : 1;
       emulator().configure(options);
       for (const KernelSpec& spec : {make_ragged(QueryLengths::kFew, kBF16, 64, 4),
-                                     make_ragged(QueryLengths::kMany, kBF16, 128, 4), changed}) {
+                                     make_ragged(QueryLengths::kMany, kBF16, 128, 4),
+                                     make_ragged(QueryLengths::kShared, kBF16, 64, 9), changed}) {
         count(engine(), spec, {0, 90, 210, 65}, 3, {1, 40, 2, 0});
       }
     }
@@ -293,6 +294,7 @@ TEST_F(AttentionOnEmulatorTest, EveryArchitecturesConfigurationPasses) {
     count(**fresh, make_spec(kF16, 256, 16, 71), {100, 0}, 2);
     count(**fresh, make_ragged(QueryLengths::kFew, kBF16, 128, 8), {200, 17}, 2, {3, 17});
     count(**fresh, make_ragged(QueryLengths::kMany, kBF16, 128, 8), {200, 17}, 2, {30, 1});
+    count(**fresh, make_ragged(QueryLengths::kShared, kBF16, 128, 8), {200, 17}, 2, {30, 1});
   }
 }
 
@@ -319,7 +321,8 @@ TEST_F(AttentionOnEmulatorTest, TheCheckedBuildFindsNothingInRaggedKernels) {
   changed.causality = Causality::kPerSequence;
   changed.window = changed.soft_cap = changed.alibi = changed.sinks = true;
   for (const KernelSpec& spec : {make_ragged(QueryLengths::kFew, kBF16, 64, 4),
-                                 make_ragged(QueryLengths::kMany, kF16, 128, 7), changed}) {
+                                 make_ragged(QueryLengths::kMany, kF16, 128, 7),
+                                 make_ragged(QueryLengths::kShared, kF16, 64, 7), changed}) {
     for (PagejitEmulatorOrder order : {kPagejitEmulatorFifo, kPagejitEmulatorLifo}) {
       emulator().set_schedule(order, kPagejitEmulatorLate, 1);
       const PagejitEmulatorCounters counters =

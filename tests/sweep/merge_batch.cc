@@ -142,7 +142,8 @@ std::string compare_merge(const MergeBatch& batch, const std::vector<uint8_t>& o
   const auto bytes = static_cast<int64_t>(data_type_bytes(o.spec.out_dtype));
   std::vector<uint8_t> touched(out.size(), 0);
   std::vector<uint8_t> lse_touched(out_lse.size(), 0);
-  for (int64_t token = 0; token < o.num_tokens; ++token) {
+  const int num_tokens = o.counted_tokens < 0 ? o.num_tokens : o.counted_tokens;
+  for (int64_t token = 0; token < num_tokens; ++token) {
     for (int64_t head = 0; head < o.num_heads; ++head) {
       const Row row{token, head};
       const std::string fault = compare_row(batch, row, out, out_lse);
@@ -172,7 +173,10 @@ std::string check_merge(Engine& engine, const DeviceSession& session,
   const DeviceBuffer lse = upload_all(session, batch.lse);
   const DeviceBuffer out = upload_all(session, batch.out);
   const DeviceBuffer out_lse = upload_all(session, batch.out_lse);
+  const DeviceBuffer token_count =
+      upload_all(session, std::vector<int32_t>(1, options.counted_tokens));
   MergeStatesArgs args = batch.args;
+  if (options.counted_tokens >= 0) args.token_count = token_count.data<int32_t>();
   std::vector<MergeState> states;
   const int bytes = data_type_bytes(options.spec.in_dtype);
   for (int i = 0; i < options.num_states; ++i) {

@@ -17,6 +17,7 @@ struct MergeBatchOptions {
   int num_tokens = 16;
   int num_heads = 4;
   int64_t num_merged_tokens = -1;
+  int counted_tokens = -1;       // what token_count says; negative: there is none
   bool padded = false;           // rows further apart than they need be, by different strides
   bool heads_first_lse = false;  // lse [heads, tokens], else [tokens, heads]
   float lse_range = 8.0f;        // lse is uniform in [-range, range)

@@ -100,6 +100,12 @@ TEST_F(MergeStatesTest, OneStateAndManyStatesAreMerged) {
   }
 }
 
+TEST_F(MergeStatesTest, TokensBehindTheCountOnTheDeviceAreNotTouched) {
+  for (const int count : {0, 1, 7, 16}) {
+    EXPECT_EQ(merge({.spec = {kF32, kBF16, 64}, .counted_tokens = count}), "") << count;
+  }
+}
+
 TEST_F(MergeStatesTest, LseIsWrittenOnlyWhereItIsWanted) {
   EXPECT_EQ(merge({.spec = {kBF16, kBF16, 64}}, false), "");
 }
@@ -190,6 +196,10 @@ TEST_F(MergeStatesTest, BadArgumentsAreNamed) {
   EXPECT_EQ(message([](auto& a) { a.v = nullptr; }), "v is null: must be a device pointer");
   EXPECT_EQ(message([](auto& a) { a.v_stride_token = 68; }),
             "v_stride_token 68: must be a multiple of 8 elements");
+  EXPECT_EQ(message([&](auto& a) { a.token_count = memory.data<int32_t>() + 1; }), "");
+  EXPECT_EQ(
+      message([](auto& a) { a.token_count = reinterpret_cast<const int32_t*>(uintptr_t{0x1002}); }),
+      "token_count is 0x1002: must be aligned to 4 bytes");
   EXPECT_EQ(message([](auto& a) { a.out_stride_head = 4; }),
             "out_stride_head 4: must be a multiple of 8 elements");
   EXPECT_EQ(MergeStatesKernel().launch(good, nullptr).message(),

@@ -70,7 +70,10 @@ class PlantedBugTest : public EmulatorTest {
     contiguous.block_size = 1;
     KernelSpec masked = causal;
     masked.custom_mask = true;
-    for (const KernelSpec& spec : {causal, window, changed, csr, contiguous, masked}) {
+    KernelSpec shared = causal;
+    shared.queries = QueryLengths::kShared;
+    shared.group_size = 20;  // more than one tile of 128 rows
+    for (const KernelSpec& spec : {causal, window, changed, csr, contiguous, masked, shared}) {
       if (!compiles(bugged, spec)) return "";
       for (const int num_splits : {1, 3}) {
         CheckOptions options;

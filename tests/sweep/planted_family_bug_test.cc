@@ -48,6 +48,8 @@ const PlantedBug kBugs[] = {
      "state_end(token < p.num_merged_tokens ? p.num_states : 1)"},
     {"LastTokenOfTheCtaIsWrittenTwice", Family::kMergeStates, kMerge,
      "row >= kRows || token >= params.num_tokens", "token >= params.num_tokens + 1"},
+    {"CountOnTheDeviceIsIgnored", Family::kMergeStates, kMerge,
+     "token >= dev::load_global_nc(params.token_count)", "token < 0"},
     {"HeadsShareTheirLse", Family::kMergeStates, kMerge, "+ head * p.lse_stride_head", ""},
     {"LseIsBase2", Family::kMergeStates, kMerge, "dev::log2_approx(sum) * kLn2",
      "dev::log2_approx(sum)"},
@@ -199,6 +201,7 @@ class PlantedFamilyBugTest : public EmulatorTest {
                                              .num_tokens = 50,
                                              .num_heads = 3,
                                              .num_merged_tokens = 40,
+                                             .counted_tokens = spec.listed ? 47 : -1,
                                              .padded = true});
       if (!fault.empty()) return fault;
     }

@@ -66,8 +66,11 @@ std::vector<RaggedCase> make_cases() {
     cases.push_back({std::move(name), spec});
     return cases.back();
   };
-  for (const QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany}) {
-    const std::string kind = queries == QueryLengths::kFew ? "few_" : "many_";
+  for (const QueryLengths queries :
+       {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
+    const std::string kind = queries == QueryLengths::kFew    ? "few_"
+                             : queries == QueryLengths::kMany ? "many_"
+                                                              : "shared_";
     for (const Causality causality :
          {Causality::kNone, Causality::kCausal, Causality::kPerSequence}) {
       const std::string mask = causality == Causality::kNone     ? "full"
@@ -184,9 +187,8 @@ class RaggedLaunchTest : public DeviceTest {
     device_batch_ = std::make_unique<DeviceBatch>(std::move(device_batch).value());
     args_ = device_batch_->args();
     args_.num_splits = num_splits;
-    Result<Workspace> workspace = Workspace::create(
-        session(), kernel_,
-        kernel_.workspace_bytes(args_.num_seqs, args_.num_kv_heads, 1000, num_splits));
+    Result<Workspace> workspace =
+        Workspace::create(session(), kernel_, kernel_.workspace_bytes(args_));
     ASSERT_TRUE(workspace.is_ok()) << workspace.status().to_string();
     workspace_ = std::move(workspace).value();
     workspace_.put_into(args_);
@@ -200,8 +202,11 @@ class RaggedLaunchTest : public DeviceTest {
 };
 
 // The grid is fixed by bounds, so one captured launch serves other numbers of query tokens too.
-TEST_F(RaggedLaunchTest, OneCapturedGraphServesChangingQueries) {
-  set_up(ragged(QueryLengths::kFew, Causality::kCausal, kBF16, 64, 16, 4), 3);
+class ChangingQueriesTest : public RaggedLaunchTest,
+                            public testing::WithParamInterface<QueryLengths> {};
+
+TEST_P(ChangingQueriesTest, OneCapturedGraphServesThem) {
+  set_up(ragged(GetParam(), Causality::kCausal, kBF16, 64, 16, 4), 3);
   CapturedLaunch captured(session().driver(), kernel_, args_);
   const std::vector<std::vector<int>> replays = {kMixedQueries,          {1, 1, 1, 1, 1, 1, 1},
                                                  {0, 0, 0, 0, 0, 0, 0},  {68, 0, 0, 0, 0, 0, 0},
@@ -229,6 +234,12 @@ TEST_F(RaggedLaunchTest, OneCapturedGraphServesChangingQueries) {
     EXPECT_TRUE(result.passed) << result.sentence;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Queries, ChangingQueriesTest,
+                         testing::Values(QueryLengths::kFew, QueryLengths::kShared),
+                         [](const testing::TestParamInfo<QueryLengths>& test) {
+                           return test.param == QueryLengths::kFew ? "few" : "shared";
+                         });
 
 TEST_F(RaggedLaunchTest, InconsistentQueryRangesAreReported) {
   KernelSpec spec = ragged(QueryLengths::kFew, Causality::kCausal, kBF16, 64, 16, 4);

@@ -200,10 +200,28 @@ TEST_P(HeadSizeMatrixTest, TokenScalesAndValueHeadSizesCompileWithoutSpills) {
   }
 }
 
+// The prefixes of a cascade: f32 results, the largest head, 8-bit KV.
+TEST_P(HeadSizeMatrixTest, KernelsOfSharedPrefixesCompileWithoutSpills) {
+  constexpr Shape kShapes[] = {{64, 8}, {80, 1}, {128, 1}, {128, 4}, {128, 8}, {256, 2}, {512, 4}};
+  for (const DataType kv : {DataType::kBFloat16, DataType::kFloat8E4m3}) {
+    for (const Shape& shape : kShapes) {
+      for (const bool soft_cap : {false, true}) {
+        expect_clean({.queries = QueryLengths::kShared,
+                      .kv_dtype = kv,
+                      .out_dtype = DataType::kFloat32,
+                      .head_size = shape.head_size,
+                      .group_size = shape.group_size,
+                      .soft_cap = soft_cap});
+      }
+    }
+  }
+}
+
 // Ragged queries, plain and with everything on.
 TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
   constexpr Shape kShapes[] = {{16, 3}, {64, 8}, {72, 5}, {128, 1}, {128, 4}, {256, 2}};
-  for (const QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany}) {
+  for (const QueryLengths queries :
+       {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
     for (const Shape& shape : kShapes) {
       KernelSpec spec{.queries = queries,
                       .head_size = shape.head_size,

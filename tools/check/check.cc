@@ -28,9 +28,8 @@ Result<CheckReport> run_check(Engine& engine, const DeviceSession& session, cons
   args.num_splits = options.num_splits;
   const int64_t max_seq_len = int64_t{args.max_blocks_per_seq} * spec.block_size;
   args.max_seq_len = static_cast<int32_t>(max_seq_len);
-  const Result<Workspace> workspace = Workspace::create(
-      session, *kernel,
-      kernel->workspace_bytes(args.num_seqs, args.num_kv_heads, max_seq_len, args.num_splits));
+  const Result<Workspace> workspace =
+      Workspace::create(session, *kernel, kernel->workspace_bytes(args));
   if (!workspace) return workspace.status();
   workspace->put_into(args);
 
@@ -42,9 +41,7 @@ Result<CheckReport> run_check(Engine& engine, const DeviceSession& session, cons
   const Result<AttentionResults> results = device_batch->download();
   if (!results) return results.status();
 
-  const int num_splits = args.num_splits != 0 ? args.num_splits
-                                              : kernel->choose_num_splits(
-                                                    args.num_seqs, args.num_kv_heads, max_seq_len);
+  const int num_splits = args.num_splits != 0 ? args.num_splits : kernel->choose_num_splits(args);
   return compare_results(*batch, compute_reference(*batch), *results, options.with_lse, num_splits);
 }
 

@@ -229,12 +229,13 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
       .add_option(
           "--queries", flags->queries,
           "Query tokens per sequence that the kernel is for: one (decode), few (speculative "
-          "decode), many (prefill); few and many take any number (default one)")
+          "decode), many (prefill), shared (a prefix of several sequences); all but one take any "
+          "number (default one)")
       ->type_name("N")
       ->group("What");
   command
       .add_flag("--causal", flags->causal,
-                "With --queries few or many: a causal mask, aligned to the end of the sequence")
+                "Unless --queries is one: a causal mask, aligned to the end of the sequence")
       ->group("What");
   number("--window", &flags->window, "A sliding window of so many keys, the query's own included");
   number("--chunk", &flags->chunk,
@@ -288,7 +289,8 @@ Result<QueryLengths> queries_of(const SpecFlags& flags) {
   if (flags.queries == "one") return QueryLengths::kOne;
   if (flags.queries == "few") return QueryLengths::kFew;
   if (flags.queries == "many") return QueryLengths::kMany;
-  return usage("--queries " + flags.queries + ": must be one, few or many");
+  if (flags.queries == "shared") return QueryLengths::kShared;
+  return usage("--queries " + flags.queries + ": must be one, few, many or shared");
 }
 
 Status add_model(const models::ModelShape& shape, const std::string& name, const SpecFlags& flags,
@@ -381,9 +383,10 @@ Result<std::vector<Target>> parse_targets(const std::vector<std::string>& texts)
 }
 
 std::string short_spec(const KernelSpec& spec) {
-  std::string text = spec.queries == QueryLengths::kOne   ? ""
-                     : spec.queries == QueryLengths::kFew ? "few "
-                                                          : "many ";
+  std::string text = spec.queries == QueryLengths::kOne    ? ""
+                     : spec.queries == QueryLengths::kFew  ? "few "
+                     : spec.queries == QueryLengths::kMany ? "many "
+                                                           : "shared ";
   text += std::string(data_type_name(spec.q_dtype)) + " d" + std::to_string(spec.head_size) +
           (value_head_size(spec) != spec.head_size ? "/" + std::to_string(spec.head_size_v) : "") +
           " b" + std::to_string(spec.block_size) + " g" + std::to_string(spec.group_size);

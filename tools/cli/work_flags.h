@@ -35,7 +35,7 @@ struct SpecFlags {
   std::optional<int> kv_alignment;  // bytes
   bool token_scales = false;
   std::optional<int> tensor_parallel;
-  std::string queries = "one";  // one, few, many
+  std::string queries = "one";  // one, few, many, shared
   bool causal = false;
   std::optional<int> window;      // keys, the query's own included
   std::optional<int> chunk;       // tokens

@@ -3,6 +3,7 @@
 // one process are independent. One engine serves every device and context of the process.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 
 #include "pagejit/cache_ops.h"
 #include "pagejit/cache_write.h"
+#include "pagejit/cascade.h"
 #include "pagejit/export.h"
 #include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
@@ -91,6 +93,12 @@ class PAGEJIT_EXPORT Kernel : public KernelHandle {
   size_t workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len,
                          int num_splits = 0) const;
 
+  // The same two by the counts of a launch's arguments; no pointer is looked at. Where the spec's
+  // queries are shared these are the ones to ask, since each tile of rows is split: with the others
+  // num_seqs stands for tiles.
+  int choose_num_splits(const AttentionArgs& args) const;
+  size_t workspace_bytes(const AttentionArgs& args) const;
+
   // Bytes of workspace that are enough for every launch that leaves num_splits to the library,
   // whatever its shapes. A few MB: a launch that is split has at most four partial results per CTA
   // that the device holds at once.
@@ -125,11 +133,16 @@ class PAGEJIT_EXPORT Engine {
   // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h).
   template <KernelFamily Spec>
   Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
+  // The kernels of a cascade (cascade.h), together.
+  template <std::same_as<CascadeSpec> Spec>
+  Result<CascadeKernel> prepare(const Spec& spec, int device = -1);
 
   // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU.
   Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
   template <KernelFamily Spec>
   Result<KernelInfo> precompile(const Spec& spec, const Target& target);
+  template <std::same_as<CascadeSpec> Spec>
+  Result<CascadeInfo> precompile(const Spec& spec, const Target& target);
 
   // The source that precompile() would compile.
   Result<std::string> render(const KernelSpec& spec, const Target& target) const;
@@ -153,5 +166,11 @@ class PAGEJIT_EXPORT Engine {
   Result<Handle> prepare_handle(const Spec& spec, int device);
   std::unique_ptr<Impl> impl_;
 };
+
+template <>
+PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device);
+template <>
+PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
+                                                      const Target& target);
 
 }  // namespace pagejit

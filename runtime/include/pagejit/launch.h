@@ -97,7 +97,7 @@ struct AttentionArgs {
   // head_size] by k_strides.token, k_strides.head and the same of V. int32 [num_seqs + 1].
   const int32_t* kv_start_loc = nullptr;
 
-  // Where queries are few or many: int32 [num_seqs + 1], from 0 on, not decreasing: sequence i has
+  // Where queries are not one: int32 [num_seqs + 1], from 0 on, not decreasing: sequence i has
   // the query tokens [query_start_loc[i], query_start_loc[i + 1]), none or any number, and
   // query_start_loc[num_seqs] <= num_query_tokens; rows of q and out behind that are not touched.
   // The last query token of a sequence stands at its last KV token. Else ignored.

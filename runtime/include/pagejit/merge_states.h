@@ -85,6 +85,9 @@ struct MergeStatesArgs {
   // Tokens from this one on take the last state alone: they had no prefix to merge. Negative: all
   // tokens are merged.
   int64_t num_merged_tokens = -1;
+  // Optional int32 [1]: tokens from *token_count on are neither read nor written, as padded graphs
+  // have them. Null: all num_tokens are.
+  const int32_t* token_count = nullptr;
 };
 
 // A launchable merge on one device, made by Engine::prepare().

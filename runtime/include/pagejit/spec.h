@@ -40,6 +40,9 @@ enum class QueryLengths : uint8_t {
   kOne = 0,  // one each: decode
   kFew = 1,  // any numbers, 0 among them, mostly a few: speculative decode, decode in a mixed batch
   kMany = 2,  // any numbers, mostly many: prefill, chunked prefill
+  // Any numbers, mostly those of several sequences over KV tokens that they share (cascade.h). As
+  // few reads of the keys as registers allow: the tallest tiles of rows; and each tile is split.
+  kShared = 3,
 };
 
 // Which keys a query token sees where there may be several; the last query token of a sequence
@@ -135,8 +138,8 @@ PAGEJIT_EXPORT Status validate(const KernelSpec& spec);
 PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
-// block_size=16 group_size=4". The first word is decode, few or many (queries); "causal=1" (or
-// "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
+// block_size=16 group_size=4". The first word is decode, few, many or shared (queries); "causal=1"
+// (or "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
 // "kv_alignment=" and the switches token_scales, window, chunked, custom_mask, block_sparse,
 // soft_cap, alibi, sinks, batch_invariant, debug and pdl ("window=1") follow where they are set.
 // Specs that mean the same have the same text; others differ.

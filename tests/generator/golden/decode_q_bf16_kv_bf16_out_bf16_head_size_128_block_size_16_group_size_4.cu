@@ -89,13 +89,13 @@ struct AttentionConfig {
   Element out_type;  // f16, bf16 or f32
   bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
+  bool splits_row_tiles;  // where is_ragged: every row tile is split, else sequences of one tile
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
   KvLayout kv_layout;
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
-  bool is_block_sparse;  // only some blocks of keys are seen
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
@@ -199,17 +199,6 @@ PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   return (ring > merge ? ring : merge) + query_buffer_bytes(c);
 }
 
-// Block-sparse attention: from the sparse block q the sparse block k is seen if k > q -
-// local_blocks, or if k + offset + head * |head_step| is a multiple of vert_stride; head is the KV
-// head where head_step is negative.
-struct BlockSparseParams {
-  int local_blocks;  // [0, 2^31)
-  int vert_stride;   // [1, 65536]
-  int block_size;    // [1, 65536] tokens
-  int offset;        // [0, vert_stride)
-  int head_step;     // (-vert_stride, vert_stride)
-};
-
 // Strides count elements.
 struct AttentionParams {
   const void* q;
@@ -244,14 +233,13 @@ struct AttentionParams {
   int num_seqs;
   int num_kv_heads;
   int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
-  int num_row_tiles;     // where is_ragged: see row_tiles_bound()
+  int num_row_tiles;     // where is_ragged: see row_tiles_bound(); at least 1
   int num_splits;
   int min_split_tokens;  // a split has at least this many tokens (a multiple of the tile), but for
                          // the last
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
   int chunk_size;        // where has_chunks: tokens, positive
-  BlockSparseParams sparse;  // where is_block_sparse
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive
 };
@@ -263,6 +251,9 @@ struct AttentionParams {
 // each reads all keys that its rows see, or their first split. The others are the further splits,
 // num_splits - 1 for each sequence; only sequences of one row tile have them, so that partials
 // never take more than one tile of rows per sequence and KV head.
+//
+// Grid where splits_row_tiles: x = split * num_row_tiles + row tile, in the same order, y = KV head.
+// CTAs that read the same keys for other rows follow each other.
 
 // The row tiles of sequence i stand at [first_row_tile(i), first_row_tile(i + 1)), where the last
 // one may be missing: a sum of quotients, rounded up, without a sum over the sequences before it.
@@ -272,10 +263,17 @@ PAGEJIT_HOST_DEVICE constexpr int first_row_tile(int seq_idx, int query_begin, i
                           static_cast<unsigned>(rows_per_tile)) +
          seq_idx;
 }
-// Upper bound of the row tiles of any num_seqs sequences with num_query_tokens in all.
+// Upper bound of the row tiles of any num_seqs >= 1 sequences with at most num_query_tokens in all;
+// at least 1. The last tile of the last sequence is number floor(a) + ceil(b) + num_seqs - 2, where
+// a tiles of rows lie before the sequence and b in it; and floor(a) + ceil(b) <= ceil(a + b).
 PAGEJIT_HOST_DEVICE constexpr int row_tiles_bound(int num_seqs, int num_query_tokens,
                                                   int group_size, int rows_per_tile) {
-  return first_row_tile(num_seqs, num_query_tokens, group_size, rows_per_tile);
+  const unsigned rows =
+      static_cast<unsigned>(num_query_tokens) * static_cast<unsigned>(group_size);
+  const unsigned rounding = static_cast<unsigned>(rows_per_tile) - 1;
+  const int bound =
+      static_cast<int>((rows + rounding) / static_cast<unsigned>(rows_per_tile)) + num_seqs - 1;
+  return bound > 1 ? bound : 1;
 }
 
 // ---- Workspace ----
@@ -318,7 +316,9 @@ constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
 // Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
-// accumulators: f32 [sequence, KV head, split, row, head_size], not normalised.
+// accumulators: f32 [sequence, KV head, split, row, head_size], not normalised. Where
+// splits_row_tiles, "sequence" is a row tile here and in the functions below, as it is for the
+// counters.
 struct PartialStats {
   float row_max;
   float row_sum;
@@ -419,7 +419,7 @@ struct AttentionShared<C, false> {
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
 #line 82 "attention/shared_memory.cuh"
 };
-#line 6 "attention/attention.cu.tmpl"
+#line 3 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
 // What one CTA does: its sequence, KV head, rows and range of KV tokens, found from the lengths on
 // the device; and what a debug kernel says when it finds something wrong.
@@ -437,6 +437,7 @@ struct AttentionWork {
   int query_len;    // its query tokens
   int row_begin;    // this CTA's rows are [row_begin, row_begin + num_rows)
   int num_rows;
+#line 34 "attention/work.cuh"
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
@@ -495,7 +496,7 @@ PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   return seq_len < 0 ? 0 : seq_len;
 }
 
-#line 258 "attention/work.cuh"
+#line 267 "attention/work.cuh"
 // Sequence, split and rows of this CTA.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
@@ -513,7 +514,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 276 "attention/work.cuh"
+#line 285 "attention/work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
@@ -522,11 +523,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#line 296 "attention/work.cuh"
+#line 301 "attention/work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 310 "attention/work.cuh"
+#line 315 "attention/work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -549,7 +550,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
 }
-#line 7 "attention/attention.cu.tmpl"
+#line 4 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -644,15 +645,13 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 120 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 122 "attention/load_kv.cuh"
     const int valid = num_valid(tile_idx);
-#line 128 "attention/load_kv.cuh"
+#line 123 "attention/load_kv.cuh"
     if (has_tile) copy_rows(stage.k, k_, rows.k, valid);
     dev::cp_async_commit();
     if (has_tile) copy_rows(stage.v, v_, rows.v, valid);
-#line 132 "attention/load_kv.cuh"
+#line 127 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
@@ -661,7 +660,7 @@ class KvStream {
     uint32_t word[2 * sizeof(KvElement)];
   };
 
-#line 185 "attention/load_kv.cuh"
+#line 180 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][Traits::kKvPitch],
@@ -697,23 +696,23 @@ class KvStream {
     }
   }
 
-#line 221 "attention/load_kv.cuh"
+#line 216 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 230 "attention/load_kv.cuh"
+#line 225 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 232 "attention/load_kv.cuh"
+#line 227 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
-#line 8 "attention/attention.cu.tmpl"
+#line 5 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -775,7 +774,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 9 "attention/attention.cu.tmpl"
+#line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -813,7 +812,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 13 "attention/attention.cu.tmpl"
+#line 10 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -898,7 +897,7 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-#line 15 "attention/attention.cu.tmpl"
+#line 12 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
 // biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
@@ -954,22 +953,22 @@ class ScoreChange {
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 101 "attention/scores.cuh"
+#line 87 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 110 "attention/scores.cuh"
+#line 93 "attention/scores.cuh"
     return true;
-#line 116 "attention/scores.cuh"
+#line 99 "attention/scores.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 123 "attention/scores.cuh"
+#line 106 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 130 "attention/scores.cuh"
+#line 110 "attention/scores.cuh"
   }
 
  private:
@@ -982,14 +981,14 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 167 "attention/scores.cuh"
+#line 147 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 172 "attention/scores.cuh"
+#line 152 "attention/scores.cuh"
     return end > work_.token_end;
-#line 179 "attention/scores.cuh"
+#line 159 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -998,14 +997,14 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 190 "attention/scores.cuh"
+#line 170 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 199 "attention/scores.cuh"
+#line 179 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1013,15 +1012,15 @@ class ScoreChange {
     }
   }
 
-#line 267 "attention/scores.cuh"
+#line 214 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 272 "attention/scores.cuh"
+#line 219 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 287 "attention/scores.cuh"
+#line 227 "attention/scores.cuh"
 };
-#line 16 "attention/attention.cu.tmpl"
+#line 13 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1154,7 +1153,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 17 "attention/attention.cu.tmpl"
+#line 14 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1213,14 +1212,16 @@ struct AttentionOutput {
     out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#line 72 "attention/merge.cuh"
+#line 76 "attention/merge.cuh"
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
+    const int num_sequences = params.num_seqs;
+#line 79 "attention/merge.cuh"
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
     stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
             partial;
     acc = reinterpret_cast<float*>(
-              workspace + pagejit_shared::partial_acc_offset(params.num_seqs, num_kv_heads,
+              workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
                                                              params.num_splits, kPartialRows)) +
           partial * C.head_size;
     counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
@@ -1267,16 +1268,16 @@ struct Partial {
   }
 };
 
-#line 136 "attention/merge.cuh"
+#line 142 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row<C>(output.row_begin + row);
-#line 144 "attention/merge.cuh"
+#line 150 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 149 "attention/merge.cuh"
+#line 155 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
@@ -1395,13 +1396,13 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 272 "attention/merge.cuh"
+#line 278 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 18 "attention/attention.cu.tmpl"
+#line 15 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1523,7 +1524,7 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
   }
 }
-#line 19 "attention/attention.cu.tmpl"
+#line 16 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
@@ -1531,7 +1532,7 @@ constexpr AttentionConfig kConfig = {
     .out_type = pagejit_shared::Element::kBFloat16,
 #line 28 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 53 "attention/attention.cu.tmpl"
+#line 50 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .block_size = 16,
@@ -1544,7 +1545,7 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 68 "attention/attention.cu.tmpl"
+#line 65 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)

@@ -53,7 +53,7 @@ TEST(SpecFlagsTest, QueriesMasksAndScoreChanges) {
   EXPECT_EQ(list->items[0].window_left, 99);
   EXPECT_EQ(list->items[0].soft_cap, 30);
   flags.queries = "two";
-  EXPECT_EQ(error_of(flags), "--queries two: must be one, few or many");
+  EXPECT_EQ(error_of(flags), "--queries two: must be one, few, many or shared");
   flags.queries = "one";
   EXPECT_EQ(error_of(flags),
             "causality 1: must be none (0) where queries is one (0), since a single query token "

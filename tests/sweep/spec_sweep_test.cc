@@ -1,0 +1,53 @@
+// Legal specs at random against the float64 reference: every field at once, some in each run, with
+// --all two hundred.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/generator/spec_space.h"
+#include "tests/sweep/sweep_main.h"
+#include "tests/sweep/test_device.h"
+
+namespace pagejit {
+namespace {
+
+constexpr int kSome = 16;
+constexpr int kAll = 200;
+constexpr int kSeed = 4;
+
+class SpecSweepTest : public DeviceTest, public testing::WithParamInterface<int> {};
+
+TEST_P(SpecSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
+  SplitMix64 rng(static_cast<uint64_t>(kSeed + GetParam()));
+  KernelSpec spec = testing::draw_legal_spec(rng);
+  // For the GPU or emulator that this runs on: what no tile fits is refused.
+  const Result<Kernel> kernel = engine().prepare(spec, 0);
+  if (kernel.status().code() == StatusCode::kUnsupported) {
+    GTEST_SKIP() << kernel.status().message();
+  }
+  CheckOptions options;
+  options.batch.num_kv_heads = 2;
+  options.batch.seq_lens = {17, 0, 130, 70, 1};
+  if (spec.queries != QueryLengths::kOne) {
+    options.batch.query_lens = {2, 1, 9, 0, 1};
+    options.batch.unused_queries = 1;
+  }
+  options.batch.layout = static_cast<CacheLayout>(rng.below(5));
+  options.batch.logits = static_cast<LogitRegime>(rng.below(4));
+  options.batch.per_head_scales = rng.below(2) == 0;
+  options.batch.window_left = 21;
+  options.batch.window_right = 5;
+  options.batch.chunk_size = 48;
+  options.batch.seed = rng.next();
+  options.num_splits = static_cast<int>(rng.below(4));
+  const Result<CheckReport> result = run_check(engine(), session(), spec, options);
+  ASSERT_TRUE(result.is_ok()) << canonical_text(spec) << ": " << result.status().to_string()
+                              << report();
+  EXPECT_TRUE(result->passed) << canonical_text(spec) << ": " << result->sentence;
+}
+
+INSTANTIATE_TEST_SUITE_P(Specs, SpecSweepTest, testing::Range(0, run_all() ? kAll : kSome));
+
+}  // namespace
+}  // namespace pagejit

@@ -1,0 +1,56 @@
+// Legal specs at random compile for three targets: some in each run, with --all a thousand. Spills are
+// allowed only where the spec is not plain: they are counted and told. Needs NVRTC, no GPU.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "generator/planner.h"
+#include "generator/renderer.h"
+#include "runtime/jit/compiler.h"
+#include "tests/generator/spec_space.h"
+#include "tests/sweep/sweep_main.h"
+
+namespace pagejit {
+namespace {
+
+constexpr int kSome = 8;
+constexpr int kAll = 1000;
+constexpr int kSeed = 3;
+
+class SpecSampleTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SpecSampleTest, LegalSpecsCompile) {
+  static const std::shared_ptr<Compiler> nvrtc = make_nvrtc_compiler("");
+  const Target target = *parse_target(GetParam());
+  const Status known = nvrtc->check_target(target);
+  if (known.code() == StatusCode::kUnsupported) GTEST_SKIP() << known.message();
+  ASSERT_TRUE(known) << known.to_string();
+  SplitMix64 rng(kSeed);
+  int num_compiled = 0;
+  int num_spilled = 0;
+  for (int i = 0; i < (run_all() ? kAll : kSome); ++i) {
+    const KernelSpec spec = testing::draw_legal_spec(rng);
+    const Result<KernelConfig> config = plan(spec, target);
+    if (!config) continue;  // too large for the target, or not of its types: spec_space_test
+    const Result<KernelSource> source = render(*config);
+    ASSERT_TRUE(source) << source.status().to_string();
+    const Result<CompiledImage> compiled = nvrtc->compile(*source);
+    ASSERT_TRUE(compiled) << canonical_text(spec) << ": " << compiled.status().to_string();
+    ++num_compiled;
+    if (compiled->report.spill_store_bytes > 0) {
+      ++num_spilled;
+      std::printf("spills %d bytes for %s: %s\n", compiled->report.spill_store_bytes, GetParam(),
+                  canonical_text(spec).c_str());
+    }
+  }
+  std::printf("%s: %d compiled, %d with spills\n", GetParam(), num_compiled, num_spilled);
+  EXPECT_GT(num_compiled, (run_all() ? kAll : kSome) / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, SpecSampleTest, ::testing::Values("sm_80", "sm_90a", "sm_120a"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace pagejit
