@@ -1,7 +1,8 @@
 // vLLM's entry points on vLLM's own sweeps: the table of its test of PagedAttention
-// (test_attention.py), and that of block-sparse attention (test_blocksparse_attention.py), with own random
-// inputs of the same distributions and shorter sequences. A case must meet vLLM's tolerances against the
-// float64 reference, and the tighter rule of tools/check/compare.h. Every n-th case runs, all with --all.
+// (test_attention.py), and that of block-sparse attention (test_blocksparse_attention.py), with own
+// random inputs of the same distributions and shorter sequences. A case must meet vLLM's tolerances
+// against the float64 reference, and the tighter rule of tools/check/compare.h. Every n-th case
+// runs, all with --all.
 #include "pagejit/paged_attention.h"
 
 #include <gmock/gmock.h>
@@ -113,8 +114,8 @@ std::vector<PagedCase> sparse_table() {
             for (const bool alibi : {false, true}) {
               for (const DataType dtype : {DataType::kFloat16, DataType::kBFloat16}) {
                 for (const std::string_view kv : kCacheTypes) {
-                  table.push_back({version, heads[0], heads[1], head_size, alibi, block_size,
-                                   dtype, kv, true, step});
+                  table.push_back({version, heads[0], heads[1], head_size, alibi, block_size, dtype,
+                                   kv, true, step});
                 }
               }
             }
@@ -226,8 +227,7 @@ class PagedAttentionDeviceTest : public DeviceTest {
     workspace_ = std::move(workspace).value();
     args.workspace = workspace_.data();
     args.workspace_bytes = workspace_.size_bytes();
-    const Status status =
-        attention().init_workspace(args.workspace, args.workspace_bytes, nullptr);
+    const Status status = attention().init_workspace(args.workspace, args.workspace_bytes, nullptr);
     EXPECT_TRUE(status.is_ok()) << status.to_string();
     return args;
   }
@@ -329,7 +329,8 @@ TEST_F(PagedAttentionDeviceTest, V2SplitsAndItsWorkspaceServesCallAfterCall) {
 
 // ---- The tables themselves; no device needed ----
 
-// 864 cases in vLLM's wide sweep, of which its test skips 48; half as many again with (32, 8) heads.
+// 864 cases in vLLM's wide sweep, of which its test skips 48; half as many again with (32, 8)
+// heads.
 TEST(PagedAttentionTableTest, HasAllCasesOfVllmsSweep) {
   int num_wide = 0;
   int num_skipped = 0;
@@ -374,8 +375,8 @@ TEST(PagedAttentionTableTest, TheSampleHasAllValues) {
     for (const PagedCase& c : sample(table, step)) sampled.insert(value_of(c));
     EXPECT_EQ(sampled.size(), all.size());
   };
-  for (const auto& [table, step] : {std::pair(paged_table(), kDenseStep),
-                                    std::pair(sparse_table(), kSparseStep)}) {
+  for (const auto& [table, step] :
+       {std::pair(paged_table(), kDenseStep), std::pair(sparse_table(), kSparseStep)}) {
     expect_all(table, step, [](const PagedCase& c) { return std::pair(c.version, c.num_heads); });
     expect_all(table, step, [](const PagedCase& c) { return std::pair(c.alibi, c.version); });
     expect_all(table, step, [](const PagedCase& c) { return c.head_size; });
