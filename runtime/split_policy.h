@@ -25,7 +25,7 @@ struct SplitDevice {
   double sm_bytes_per_ns = 32.0;   // one SM's share of the memory bandwidth (H200: 4.2 TB/s / 132)
   double cta_bytes_per_ns = 64.0;  // what one CTA reaches alone: its bytes in flight over the
                                    // latency of about 1 us, or what its products take
-  int rows = 1;  // of a unit: pagejit_shared::partial_rows()
+  int rows = 1;                    // of a unit: pagejit_shared::partial_rows()
   int head_size = 128;
   int tile_tokens = 64;   // tokens that a CTA stages at once
   int token_bytes = 512;  // of K and V of one token and KV head

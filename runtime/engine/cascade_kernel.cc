@@ -211,11 +211,11 @@ Status check_memory(const CascadeArgs& args, size_t needed) {
   } else {
     message = fmt::format("workspace is {}: must be aligned to {} bytes", args.workspace, kAlign);
   }
-  return Status(StatusCode::kWorkspace,
-                fmt::format("{}; this cascade ({} levels, {} query tokens, {} KV heads) needs {} "
-                            "bytes",
-                            message, args.num_levels, args.num_query_tokens, args.num_kv_heads,
-                            needed));
+  return Status(
+      StatusCode::kWorkspace,
+      fmt::format("{}; this cascade ({} levels, {} query tokens, {} KV heads) needs {} "
+                  "bytes",
+                  message, args.num_levels, args.num_query_tokens, args.num_kv_heads, needed));
 }
 
 Status launch_cascade(const LoadedCascade& loaded, const CascadeArgs& args, Stream stream) {

@@ -174,8 +174,8 @@ TEST_F(CascadeLaunchTest, NoQueryTokensLaunchNothing) {
   EXPECT_EQ(kernel.workspace_bytes(args), 0u);
 }
 
-// 64 sequences of 4 heads are two tiles of 128 rows: 16 units of 8 KV heads, which alone would leave
-// most of 132 SMs idle. 64 suffixes of 8 KV heads fill them.
+// 64 sequences of 4 heads are two tiles of 128 rows: 16 units of 8 KV heads, which alone would
+// leave most of 132 SMs idle. 64 suffixes of 8 KV heads fill them.
 TEST_F(CascadeLaunchTest, APrefixIsSplitToFillTheGpuAndManySuffixesAreNot) {
   const CascadeArgs args = legal_cascade();
   const int prefix = kernel.choose_num_splits(args, 0);
@@ -260,8 +260,7 @@ TEST_F(CascadeLaunchTest, EachBadArgumentIsNamed) {
                  "levels[0]: block_table_stride 511: must be at least max_blocks_per_seq (512)");
   expect_invalid([this](auto&) { levels[1].max_seq_len = -1; },
                  "levels[1]: max_seq_len -1: must be 0 (not known) or positive");
-  expect_invalid([](auto& a) { a.q = nullptr; },
-                 "levels[0]: q is null: must be a device pointer");
+  expect_invalid([](auto& a) { a.q = nullptr; }, "levels[0]: q is null: must be a device pointer");
   expect_invalid([](auto& a) { a.k_strides.token = 4; },
                  "levels[0]: k_strides.token 4: must be a multiple of 8 elements");
   expect_invalid([](auto& a) { a.scale = INFINITY; }, "levels[0]: scale inf: must be finite");

@@ -149,8 +149,7 @@ std::vector<CascadeCase> make_cases() {
     const std::string kind = queries == QueryLengths::kFew    ? "few_"
                              : queries == QueryLengths::kMany ? "many_"
                                                               : "shared_";
-    const auto add_ragged = [&](const std::string& name,
-                                const KernelSpec& spec) -> CascadeCase& {
+    const auto add_ragged = [&](const std::string& name, const KernelSpec& spec) -> CascadeCase& {
       CascadeCase& c = add(kind + name, spec);
       c.prefixes = {{{6, 100}}, {{2, 0}, {3, 47}, {1, 16}}};
       c.suffixes = {5, 64, 20, 0, 41, 3};
@@ -530,12 +529,11 @@ TEST_F(CascadeOnEmulatorTest, ASharedPrefixIsReadOncePerTileOfRows) {
     emulator().reset_counters();
     const Result<CheckReport> checked = run_check(engine(), session(), spec, flat);
     ASSERT_TRUE(checked.is_ok() && checked->passed);
-    const double flat_bytes =
-        static_cast<double>(emulator().counters().global_bytes_read) * kSeqs;
+    const double flat_bytes = static_cast<double>(emulator().counters().global_bytes_read) * kSeqs;
 
     const int tiles = (kSeqs * group_size + 127) / 128;
-    const double kv_ratio = static_cast<double>(kSeqs * (kPrefix + kSuffix)) /
-                            (tiles * kPrefix + kSeqs * kSuffix);
+    const double kv_ratio =
+        static_cast<double>(kSeqs * (kPrefix + kSuffix)) / (tiles * kPrefix + kSeqs * kSuffix);
     const double ratio = flat_bytes / cascade;
     RecordProperty("ratio_g" + std::to_string(group_size), std::to_string(ratio));
     std::printf("group size %d: %.1f MB instead of %.1f MB, %.2f times fewer (of K and V %.2f)\n",

@@ -145,8 +145,8 @@ Result<CheckReport> run_cascade_check(Engine& engine, const DeviceSession& sessi
   }
   const Result<AttentionResults> results = device->flat().download();
   if (!results) return results.status();
-  const int num_splits = options.num_splits != 0 ? options.num_splits
-                                                 : kernel->choose_num_splits(device->args(), 0);
+  const int num_splits =
+      options.num_splits != 0 ? options.num_splits : kernel->choose_num_splits(device->args(), 0);
   return compare_results(batch->flat, compute_reference(batch->flat), *results, options.with_lse,
                          num_splits);
 }

@@ -172,8 +172,8 @@ CascadeBatch derive(const CascadeSpec& spec, const std::vector<std::vector<Casca
     flat.dense_k.push_back(join(storage.dense_k, storage, path));
     flat.dense_v.push_back(join(storage.dense_v, storage, path));
   }
-  batch.has_flat_table = spec.attention.kv_table == KvTable::kBlocks &&
-                         make_flat_table(paths, storage, &flat);
+  batch.has_flat_table =
+      spec.attention.kv_table == KvTable::kBlocks && make_flat_table(paths, storage, &flat);
   if (spec.attention.custom_mask) make_flat_mask(storage, num_prefixes, &flat);
   batch.storage = std::move(storage);
   return batch;
