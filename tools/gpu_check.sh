@@ -5,7 +5,7 @@
 #   tools/gpu_check.sh DIR [TREE]
 #
 # TREE is a tree made by tools/pack_gpu_tree.sh; default: where this script lies if that is one, else build/gpu/carry of
-# its repository. DIR receives the logs and results, eight files at most. A call takes PAGEJIT_GPU_CHECK_SECONDS at most
+# its repository. DIR receives the logs and results, twelve files at most. A call takes PAGEJIT_GPU_CHECK_SECONDS at most
 # (default 570): where time runs out it exits with 75, and a further call with the same DIR goes on with the next step.
 # Exit 0: every step is done and passed; 1: a step failed.
 set -uo pipefail
@@ -62,8 +62,9 @@ if [ -e "$tree/gpu_tests.txt" ]; then
   done <"$tree/gpu_tests.txt"
 fi
 steps+=("check 480 '$pagejit' check --json '$out/check.json'"
-        "check-many 480 '$pagejit' check --queries many --json '$out/check_many.json'")
-for suite in decode v1v2 paging; do
+        "check-many 480 '$pagejit' check --queries many --json '$out/check_many.json'"
+        "check-shared 480 '$pagejit' check --queries shared")
+for suite in decode v1v2 paging fp8 prefill mixed cascade; do
   steps+=("bench-$suite 480 '$pagejit' bench $suite --json '$out/bench_$suite.json'")
 done
 [ -e "$tree/tools/pagejit-bench-host" ] && steps+=("bench-host 300 '$pagejit' bench host")

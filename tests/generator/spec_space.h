@@ -1,5 +1,5 @@
-// The space of attention specs: every combination of the fields by a number, legal or not, and legal
-// ones at random. Thread-safety: free functions without state.
+// The space of attention specs: every combination of the fields by a number, legal or not, and
+// legal ones at random. Thread-safety: free functions without state.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ inline constexpr bool KernelSpec::*kSpecSwitches[] = {
     &KernelSpec::block_sparse, &KernelSpec::pdl};
 inline constexpr int kNumSwitches = static_cast<int>(std::size(kSpecSwitches));
 
-// All but the switches and the shape: query lengths, causality, three types, table, layout, alignment.
+// All but the switches and the shape: query lengths, causality, three types, table, layout,
+// alignment.
 inline constexpr uint64_t kNumKinds = uint64_t{4} * 3 * 6 * 6 * 6 * 3 * 2 * 3;
 
 inline KernelSpec spec_of_kind(uint64_t number) {

@@ -71,8 +71,8 @@ TEST(SpecSpaceTest, LegalSpecsSurviveTheirTextAndArePlannedOrRefusedWithANumber)
         ++num_planned;
       } else {
         EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.to_string();
-        const bool has_reason = is_sentence(status) ||
-                                status.message().find("no tile configuration") == 0;
+        const bool has_reason =
+            is_sentence(status) || status.message().find("no tile configuration") == 0;
         EXPECT_TRUE(has_reason) << status.to_string();
       }
     }

@@ -1,5 +1,5 @@
-// Legal specs at random compile for three targets: some in each run, with --all a thousand. Spills are
-// allowed only where the spec is not plain: they are counted and told. Needs NVRTC, no GPU.
+// Legal specs at random compile for three targets: some in each run, with --all a thousand. Spills
+// are allowed only where the spec is not plain: they are counted and told. Needs NVRTC, no GPU.
 #include <gtest/gtest.h>
 
 #include <memory>

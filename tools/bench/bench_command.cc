@@ -1,4 +1,4 @@
-// `pagejit bench`: decode, v1v2 and paging on a GPU, host anywhere.
+// `pagejit bench`: suites of kernels on a GPU, host anywhere.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +8,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "tools/bench/decode_bench.h"
+#include "tools/bench/attention_bench.h"
+#include "tools/bench/cascade_bench.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
 #include "tools/cli/output_file.h"
@@ -27,7 +28,7 @@ struct BenchFlags {
 struct Suite {
   const char* name;
   const char* title;
-  std::vector<DecodeBenchCase> (*cases)();
+  std::vector<AttentionBenchCase> (*cases)();  // null: cascade_cases()
 };
 
 constexpr Suite kSuites[] = {
@@ -35,6 +36,11 @@ constexpr Suite kSuites[] = {
      &decode_cases},
     {"v1v2", "One pass over a sequence (as vLLM's v1) and split (as its v2)", &v1v2_cases},
     {"paging", "What paging costs, against block ids that count up", &paging_cases},
+    {"fp8", "Decode over K and V of 8 bits, against bf16", &fp8_cases},
+    {"prefill", "Causal prompts and chunks; operations are 4 * Lq * Lk / 2 * heads * head size",
+     &prefill_cases},
+    {"mixed", "Decode steps and a chunk of a prompt in one launch", &mixed_cases},
+    {"cascade", "Sequences with a shared prefix, as a cascade and by the flat kernel", nullptr},
 };
 
 std::string format(const char* pattern, double value) {
@@ -43,40 +49,82 @@ std::string format(const char* pattern, double value) {
   return text;
 }
 
+Status check_interrupt(const CommandContext& context) {
+  return context.interrupted.load() ? Status(StatusCode::kCancelled, "interrupted") : Status();
+}
+
 // One suite's table, and its lines of JSON.
-Status run_suite(const Suite& suite, DecodeBench& bench, CommandContext& context,
-                 std::vector<std::string>* json) {
-  const Result<double> read = bench.read_bandwidth();
-  if (!read) return read.status();
-  context.out << suite.title << "\n"
-              << bench.device_name() << "; a kernel that only reads: " << format("%.2f", *read)
-              << " TB/s\n";
+Status run_attention_suite(const Suite& suite, BenchDevice& device, double read,
+                           CommandContext& context, std::vector<std::string>* json) {
   TextTable table({{"case"},
                    {"batch", Align::kRight},
                    {"tokens", Align::kRight},
+                   {"chunk", Align::kRight},
                    {"spec"},
                    {"splits", Align::kRight},
                    {"us", Align::kRight},
                    {"min us", Align::kRight},
                    {"TB/s", Align::kRight},
                    {"of read", Align::kRight},
+                   {"TFLOP/s", Align::kRight},
                    {"of contiguous", Align::kRight}});
   double contiguous_us = 0;
-  for (const DecodeBenchCase& c : suite.cases()) {
-    if (context.interrupted.load()) return Status(StatusCode::kCancelled, "interrupted");
-    const Result<DecodeBenchResult> r = bench.run(c);
+  for (const AttentionBenchCase& c : suite.cases()) {
+    if (const Status status = check_interrupt(context); !status) return status;
+    const Result<AttentionBenchResult> r = run_attention_bench(device, c);
     if (!r) return r.status();
-    if (!c.shuffled_blocks) contiguous_us = r->median_us;
-    table.add_row(
-        {c.name, std::to_string(c.num_seqs), std::to_string(c.seq_len), canonical_text(c.spec),
-         std::to_string(r->num_splits), format("%.2f", r->median_us), format("%.2f", r->min_us),
-         format("%.3f", r->terabytes_per_s()),
-         format("%.1f %%", 100 * r->terabytes_per_s() / *read),
-         contiguous_us > 0 ? format("%+.1f %%", 100 * (r->median_us / contiguous_us - 1)) : ""});
-    json->push_back(to_json(*r, *read));
+    const double us = r->times.median_us;
+    if (!c.shuffled_blocks) contiguous_us = us;
+    const std::string chunk = c.chunk_queries == 0 ? ""
+                                                   : std::to_string(c.chunk_queries) + " of " +
+                                                         std::to_string(c.chunk_seq_len);
+    table.add_row({c.name, std::to_string(c.num_seqs), std::to_string(c.seq_len), chunk,
+                   canonical_text(c.spec), std::to_string(r->num_splits), format("%.2f", us),
+                   format("%.2f", r->times.min_us), format("%.3f", r->terabytes_per_s()),
+                   format("%.1f %%", 100 * r->terabytes_per_s() / read),
+                   format("%.1f", r->teraflops()),
+                   contiguous_us > 0 ? format("%+.1f %%", 100 * (us / contiguous_us - 1)) : ""});
+    json->push_back(to_json(*r, read));
   }
   context.out << table.to_string() << "\n";
   return Status::ok();
+}
+
+Status run_cascade_suite(BenchDevice& device, double read, CommandContext& context,
+                         std::vector<std::string>* json) {
+  TextTable table({{"case"},
+                   {"batch", Align::kRight},
+                   {"prefix", Align::kRight},
+                   {"suffix", Align::kRight},
+                   {"splits", Align::kRight},
+                   {"us", Align::kRight},
+                   {"min us", Align::kRight},
+                   {"flat us", Align::kRight},
+                   {"speedup", Align::kRight}});
+  for (const CascadeBenchCase& c : cascade_cases()) {
+    if (const Status status = check_interrupt(context); !status) return status;
+    const Result<CascadeBenchResult> r = run_cascade_bench(device, c);
+    if (!r) return r.status();
+    table.add_row({c.name, std::to_string(c.num_seqs), std::to_string(c.prefix_len),
+                   std::to_string(c.suffix_len),
+                   std::to_string(r->prefix_splits) + ", " + std::to_string(r->suffix_splits),
+                   format("%.2f", r->cascade.median_us), format("%.2f", r->cascade.min_us),
+                   format("%.2f", r->flat.median_us), format("%.2f", r->speedup())});
+    json->push_back(to_json(*r, read));
+  }
+  context.out << table.to_string() << "\n";
+  return Status::ok();
+}
+
+Status run_suite(const Suite& suite, BenchDevice& device, CommandContext& context,
+                 std::vector<std::string>* json) {
+  const Result<double> read = device.read_bandwidth();
+  if (!read) return read.status();
+  context.out << suite.title << "\n"
+              << device.name() << "; a kernel that only reads: " << format("%.2f", *read)
+              << " TB/s\n";
+  return suite.cases != nullptr ? run_attention_suite(suite, device, *read, context, json)
+                                : run_cascade_suite(device, *read, context, json);
 }
 
 void run_suites(const BenchFlags& flags, const std::vector<const Suite*>& suites,
@@ -88,17 +136,17 @@ void run_suites(const BenchFlags& flags, const std::vector<const Suite*>& suites
   if (!session) return context.fail(session.status());
   const auto engine = Engine::create(*options);
   if (!engine) return context.fail(engine.status());
-  const auto bench = DecodeBench::create(**engine, **session, *options);
-  if (!bench) return context.fail(bench.status(), ExitCode::kEnvironment);
+  const auto device = BenchDevice::create(**engine, **session, *options);
+  if (!device) return context.fail(device.status(), ExitCode::kEnvironment);
 
   std::vector<std::string> results;
   Status status;
   for (const Suite* suite : suites) {
-    if (status) status = run_suite(*suite, **bench, context, &results);
+    if (status) status = run_suite(*suite, **device, context, &results);
   }
   // What was measured is kept even where a later case failed.
   if (!flags.json.empty()) {
-    std::string text = "{\"device\": \"" + (*bench)->device_name() + "\", \"results\": [\n";
+    std::string text = "{\"device\": \"" + (*device)->name() + "\", \"results\": [\n";
     for (size_t i = 0; i < results.size(); ++i)
       text += "  " + results[i] + (i + 1 < results.size() ? ",\n" : "\n");
     text += "]}\n";
@@ -148,11 +196,12 @@ void add_bench_command(CLI::App& app, CommandContext& context) {
       ->type_name("FILE");
   command->require_subcommand(0, 1);
   command->footer(
-      "Without a suite: decode, v1v2 and paging. A case is timed only after its results were "
-      "checked. The emulator has no\n"
-      "times worth printing and is refused.\n"
+      "Without a suite: all but host. A case is timed only after its results were checked. The "
+      "emulator has no times worth\n"
+      "printing and is refused.\n"
       "Examples:\n"
       "  pagejit bench decode\n"
+      "  pagejit bench cascade\n"
       "  pagejit bench --json results.json\n"
       "  pagejit bench host");
   for (const Suite& suite : kSuites) {

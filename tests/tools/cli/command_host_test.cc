@@ -118,7 +118,7 @@ exit 1
 
 TEST(CheckTest, LayersOfAModelAreCheckedForEveryQueryLength) {
   const CommandRunner runner;
-  for (const char* queries : {"one", "few", "many"}) {
+  for (const char* queries : {"one", "few", "many", "shared"}) {
     const CommandResult result = runner.run({"check", "--model", model_file("gpt-oss-20b"),
                                              "--driver", "emulator", "--queries", queries});
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -142,6 +142,18 @@ TEST(CheckTest, ModelWithUnsupportedLayersChecksTheOthers) {
       {"check", "--model", model_file("qwen3-next-80b"), "--driver", "emulator", "--batches", "1"});
   EXPECT_EQ(result.exit_code, 7);
   EXPECT_THAT(result.out, HasSubstr("1 of 1 checks passed"));
+}
+
+TEST(BenchTest, TheEmulatorIsRefusedByEverySuite) {
+  const CommandRunner runner;
+  for (const char* suite : {"decode", "v1v2", "paging", "fp8", "prefill", "mixed", "cascade"}) {
+    const CommandResult result = runner.run({"bench", suite, "--driver", "emulator"});
+    EXPECT_EQ(result.exit_code, 3) << suite;
+    EXPECT_THAT(result.err, HasSubstr("the emulator has no times worth printing")) << suite;
+    EXPECT_EQ(result.out, "") << suite;
+  }
+  EXPECT_EQ(runner.run({"bench", "--driver", "emulator"}).exit_code, 3);
+  EXPECT_EQ(runner.run({"bench", "encode"}).exit_code, 1) << "there is no such suite";
 }
 
 TEST(CheckTest, InsistingOnAGpuNeverTakesTheEmulator) {

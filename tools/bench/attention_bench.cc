@@ -1,0 +1,181 @@
+#include "tools/bench/attention_bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "tools/check/check.h"
+
+namespace pagejit {
+namespace {
+
+int blocks_of(const KernelSpec& spec, int tokens) {
+  return (tokens + spec.block_size - 1) / spec.block_size;
+}
+
+Status check_kernel(Engine& engine, const DeviceSession& session, const AttentionBenchCase& c,
+                    double* max_error) {
+  CheckOptions options;
+  options.batch.num_kv_heads = std::min(c.num_kv_heads, 2);
+  options.num_splits = c.num_splits;
+  if (c.spec.queries != QueryLengths::kOne) {
+    options.batch.seq_lens = {1, 700, 2049, 513};
+    options.batch.query_lens = {1, 1, 257, 513};
+  }
+  const Result<CheckReport> report = run_check(engine, session, c.spec, options);
+  if (!report) return report.status();
+  *max_error = report->max_error;
+  if (report->passed) return Status::ok();
+  return Status(StatusCode::kInternal,
+                canonical_text(c.spec) + ": not timed, its results are wrong: " + report->sentence);
+}
+
+// Rows of as many entries as the longest sequence has blocks, from a pool's blocks in turn.
+std::vector<int32_t> make_table(const AttentionBenchCase& c, const std::vector<int32_t>& blocks) {
+  const auto width = static_cast<size_t>(blocks_of(c.spec, c.longest()));
+  std::vector<int32_t> table(width * static_cast<size_t>(c.all_seqs()), -1);
+  auto from = blocks.begin();
+  for (int seq = 0; seq < c.all_seqs(); ++seq) {
+    const int count = blocks_of(c.spec, seq < c.num_seqs ? c.seq_len : c.chunk_seq_len);
+    std::copy_n(from, count, table.begin() + static_cast<int64_t>(width) * seq);
+    from += count;
+  }
+  return table;
+}
+
+}  // namespace
+
+double kv_bytes(const AttentionBenchCase& c) {
+  double tokens = static_cast<double>(c.num_seqs) * c.seq_len;
+  if (c.chunk_queries > 0) tokens += c.chunk_seq_len;
+  return 2 * tokens * c.num_kv_heads * c.spec.head_size * data_type_bytes(c.spec.kv_dtype);
+}
+
+double flops(const AttentionBenchCase& c) {
+  const bool is_causal = c.spec.causality != Causality::kNone;
+  const double seen = c.chunk_seq_len - (is_causal ? c.chunk_queries / 2.0 : 0);
+  const double pairs = static_cast<double>(c.num_seqs) * c.seq_len + c.chunk_queries * seen;
+  return 4 * pairs * c.num_kv_heads * c.spec.group_size * c.spec.head_size;
+}
+
+Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const DeviceSession& session,
+                                                    const AttentionBenchCase& c, int num_pools) {
+  AttentionWorkload work;
+  Result<Kernel> kernel = engine.prepare(c.spec, session.device());
+  if (!kernel) return kernel.status();
+  work.kernel_ = *kernel;
+  Status status;
+  const auto keep = [&status](DeviceBuffer& to, Result<DeviceBuffer> from) {
+    if (from) {
+      to = std::move(*from);
+    } else if (status) {
+      status = from.status();
+    }
+  };
+  const auto copy = [&](DeviceBuffer& to, const auto& host) {
+    keep(to, DeviceBuffer::copy_of(session, host.data(), host.size() * sizeof(host[0])));
+  };
+
+  const int64_t num_blocks = int64_t{c.num_seqs} * blocks_of(c.spec, c.seq_len) +
+                             (c.chunk_queries > 0 ? blocks_of(c.spec, c.chunk_seq_len) : 0);
+  for (int i = 0; i < num_pools && status; ++i) {
+    Result<KvPool> pool =
+        make_kv_pool(session, c.spec, c.num_kv_heads, num_blocks, c.shuffled_blocks, i);
+    if (!pool) return pool.status();
+    std::vector<int32_t> blocks(static_cast<size_t>(num_blocks));
+    status = pool->block_table.download(0, blocks.data(), blocks.size() * sizeof(int32_t));
+    if (status) copy(work.tables_.emplace_back(), make_table(c, blocks));
+    work.pools_.push_back(std::move(*pool));
+  }
+  const int64_t num_heads = int64_t{c.num_kv_heads} * c.spec.group_size;
+  const auto elements = static_cast<size_t>(c.query_tokens() * num_heads * c.spec.head_size);
+  keep(work.q_, make_random_buffer(session, c.spec.q_dtype, elements));
+  keep(work.out_, DeviceBuffer::allocate(
+                      session, elements * static_cast<size_t>(data_type_bytes(c.spec.out_dtype))));
+  std::vector<int32_t> lengths(static_cast<size_t>(c.num_seqs), c.seq_len);
+  std::vector<int32_t> starts;
+  for (int seq = 0; seq <= c.num_seqs; ++seq) starts.push_back(seq);
+  if (c.chunk_queries > 0) {
+    lengths.push_back(c.chunk_seq_len);
+    starts.push_back(c.query_tokens());
+  }
+  copy(work.seq_lens_, lengths);
+  copy(work.query_start_loc_, starts);
+  copy(work.scales_, std::vector<float>(1, 1.0f));
+  if (!status) return status.with_context("memory of the benchmark");
+
+  AttentionArgs& args = work.args_;
+  args.q = work.q_.data();
+  args.q_stride_head = args.out_stride_head = c.spec.head_size;
+  args.q_stride_token = args.out_stride_token = num_heads * c.spec.head_size;
+  args.k_strides = args.v_strides = nhd_strides(c.spec, c.num_kv_heads);
+  args.q_scale = args.k_scale = args.v_scale = work.scales_.data<float>();
+  args.max_blocks_per_seq = blocks_of(c.spec, c.longest());
+  args.block_table_stride = args.max_blocks_per_seq;
+  args.seq_lens = work.seq_lens_.data<int32_t>();
+  args.query_start_loc = work.query_start_loc_.data<int32_t>();
+  args.num_query_tokens = c.query_tokens();
+  args.out = work.out_.data();
+  args.num_seqs = c.all_seqs();
+  args.num_kv_heads = c.num_kv_heads;
+  args.scale = 1.0f / std::sqrt(static_cast<float>(c.spec.head_size));
+  args.max_seq_len = c.longest();
+  args.num_splits = c.num_splits;
+  work.num_splits_ = c.num_splits != 0 ? c.num_splits : kernel->choose_num_splits(args);
+  const size_t workspace_bytes = kernel->workspace_bytes(args);
+  if (workspace_bytes > 0) {
+    keep(work.workspace_, DeviceBuffer::allocate(session, workspace_bytes));
+    if (status) status = kernel->workspace_init(work.workspace_.data(), workspace_bytes, nullptr);
+    if (status) status = session.synchronize();
+    if (!status) return status.with_context("workspace of the benchmark");
+  }
+  args.workspace = work.workspace_.data();
+  args.workspace_bytes = workspace_bytes;
+  return work;
+}
+
+Status AttentionWorkload::launch(int pool, Stream stream) {
+  const auto index = static_cast<size_t>(pool);
+  args_.k_cache = pools_[index].k.data();
+  args_.v_cache = pools_[index].v.data();
+  args_.block_table = tables_[index].data<int32_t>();
+  return kernel_.launch(args_, stream);
+}
+
+Result<AttentionBenchResult> run_attention_bench(BenchDevice& device, const AttentionBenchCase& c) {
+  AttentionBenchResult result;
+  result.bench_case = c;
+  Status status = check_kernel(device.engine(), device.session(), c, &result.check_max_error);
+  if (!status) return status;
+  Result<AttentionWorkload> work =
+      AttentionWorkload::create(device.engine(), device.session(), c, pools_for(kv_bytes(c)));
+  if (!work) return work.status();
+  result.num_pools = work->num_pools();
+  result.num_splits = work->num_splits();
+  const Result<RotatedTimes> times =
+      time_rotated(device.session(), work->num_pools(),
+                   [&](int pool, Stream stream) { return work->launch(pool, stream); });
+  if (!times) return times.status();
+  result.times = *times;
+  return result;
+}
+
+std::string to_json(const AttentionBenchResult& r, double read_terabytes_per_s) {
+  const AttentionBenchCase& c = r.bench_case;
+  char text[900];
+  std::snprintf(
+      text, sizeof text,
+      "{\"name\": \"%s\", \"spec\": \"%s\", \"num_seqs\": %d, \"num_kv_heads\": %d, \"seq_len\": "
+      "%d, \"chunk_queries\": %d, \"chunk_seq_len\": %d, \"shuffled_blocks\": %s, \"num_splits\": "
+      "%d, \"num_pools\": %d, \"median_us\": %.3f, \"min_us\": %.3f, \"kv_bytes\": %.0f, "
+      "\"tb_per_s\": %.4f, \"read_tb_per_s\": %.4f, \"flops\": %.6e, \"tflops\": %.3f, "
+      "\"check_max_error\": %.3e}",
+      c.name.c_str(), canonical_text(c.spec).c_str(), c.num_seqs, c.num_kv_heads, c.seq_len,
+      c.chunk_queries, c.chunk_seq_len, c.shuffled_blocks ? "true" : "false", r.num_splits,
+      r.num_pools, r.times.median_us, r.times.min_us, kv_bytes(c), r.terabytes_per_s(),
+      read_terabytes_per_s, flops(c), r.teraflops(), r.check_max_error);
+  return text;
+}
+
+}  // namespace pagejit
