@@ -5,7 +5,7 @@
 #   tools/gpu_check.sh DIR [TREE]
 #
 # TREE is a tree made by tools/pack_gpu_tree.sh; default: where this script lies if that is one, else build/gpu/carry of
-# its repository. DIR receives the logs and results, twelve files at most. A call takes PAGEJIT_GPU_CHECK_SECONDS at most
+# its repository. DIR receives the logs and results, six files. A call takes PAGEJIT_GPU_CHECK_SECONDS at most
 # (default 570): where time runs out it exits with 75, and a further call with the same DIR goes on with the next step.
 # Exit 0: every step is done and passed; 1: a step failed.
 set -uo pipefail
@@ -33,6 +33,7 @@ pagejit=$tree/tools/pagejit
 log=$out/gpu_check.log        # everything that was printed
 state=$out/state.txt          # "NAME STATUS SECONDS" per finished step
 tests=$out/tests.jsonl        # one line per test program: GoogleTest's JSON
+benches=$out/bench.jsonl      # one line per suite of `pagejit bench`
 touch "$state" "$log"
 
 # run_tests PROGRAM FILTER [ARGUMENT...]
@@ -50,8 +51,20 @@ run_tests() {
   rm -f "$result"
   return $status
 }
-export -f run_tests
-export tree tests
+# run_bench SUITE
+run_bench() {
+  local result status
+  result=$(mktemp)
+  "$pagejit" bench "$1" --json "$result"
+  status=$?
+  if [ -s "$result" ]; then
+    { printf '{"suite": "%s", "exit": %d, "result": ' "$1" $status; tr -d '\n' <"$result"; printf '}\n'; } >>"$benches"
+  fi
+  rm -f "$result"
+  return $status
+}
+export -f run_tests run_bench
+export tree tests benches pagejit
 
 # Steps: "NAME SECONDS COMMAND...". Each has its own limit, which must be below that of a call.
 steps=("version 60 '$pagejit' version"
@@ -65,7 +78,7 @@ steps+=("check 480 '$pagejit' check --json '$out/check.json'"
         "check-many 480 '$pagejit' check --queries many --json '$out/check_many.json'"
         "check-shared 480 '$pagejit' check --queries shared")
 for suite in decode v1v2 paging fp8 prefill mixed cascade; do
-  steps+=("bench-$suite 480 '$pagejit' bench $suite --json '$out/bench_$suite.json'")
+  steps+=("bench-$suite 480 run_bench $suite")
 done
 [ -e "$tree/tools/pagejit-bench-host" ] && steps+=("bench-host 300 '$pagejit' bench host")
 

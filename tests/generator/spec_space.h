@@ -8,7 +8,7 @@
 #include "pagejit/spec.h"
 #include "tools/reference/random.h"
 
-namespace pagejit::testing {
+namespace pagejit {
 
 struct HeadSizes {
   int k;
@@ -85,4 +85,4 @@ inline KernelSpec draw_legal_spec(SplitMix64& rng) {
   }
 }
 
-}  // namespace pagejit::testing
+}  // namespace pagejit

@@ -12,13 +12,6 @@
 namespace pagejit {
 namespace {
 
-using testing::draw_legal_spec;
-using testing::draw_shape;
-using testing::kNumKinds;
-using testing::kNumSwitches;
-using testing::set_switches;
-using testing::spec_of_kind;
-
 bool is_sentence(const Status& status) {
   const std::string& text = status.message();
   return (status.code() == StatusCode::kInvalidArgument ||

@@ -106,8 +106,23 @@ TEST_F(CascadeLaunchTest, WhatLevelsCannotKnowIsRefused) {
   EXPECT_EQ(message([](auto& a) { a.alibi = true; }),
             "alibi 1: must be 0 in a cascade, whose levels do not know how far a query token is "
             "from their keys");
-  EXPECT_EQ(message([](auto& a) { a.head_size = 100; }),
-            "head_size 100: must be a multiple of 8 in [8, 256], or 512");
+  EXPECT_EQ(
+      message([](auto& a) { a.head_size = 100; }),
+      "head_size 100: must be a multiple of 8 in [8, 256], or 512, or 576 with head_size_v 512");
+  EXPECT_EQ(message([](auto& a) { a.block_sparse = true; }),
+            "block_sparse 1: must be 0 in a cascade, whose levels do not know in which block a "
+            "query token is");
+  EXPECT_EQ(message([](auto& a) { a.pdl = true; }),
+            "pdl 1: must be 0 in a cascade, whose kernels follow each other as usual");
+  EXPECT_EQ(
+      message([](auto& a) {
+        a.queries = QueryLengths::kFew;
+        a.batch_invariant = true;
+      }),
+      "batch_invariant 1: must be 0 in a cascade, whose results depend on what is taken for a "
+      "prefix");
+  EXPECT_EQ(message([](auto& a) { a.out_dtype = DataType::kFloat8E4m3; }),
+            "out_dtype fp8_e4m3: must be f16, bf16 or f32 in a cascade, whose merge has no scales");
   CascadeSpec window = kDecode;
   window.attention.window = true;
   EXPECT_EQ(engine->prepare(window, 0).status().code(), StatusCode::kUnsupported);

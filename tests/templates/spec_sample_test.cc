@@ -31,7 +31,7 @@ TEST_P(SpecSampleTest, LegalSpecsCompile) {
   int num_compiled = 0;
   int num_spilled = 0;
   for (int i = 0; i < (run_all() ? kAll : kSome); ++i) {
-    const KernelSpec spec = testing::draw_legal_spec(rng);
+    const KernelSpec spec = draw_legal_spec(rng);
     const Result<KernelConfig> config = plan(spec, target);
     if (!config) continue;  // too large for the target, or not of its types: spec_space_test
     const Result<KernelSource> source = render(*config);

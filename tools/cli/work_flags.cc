@@ -340,7 +340,8 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
   }
   if (flags.has_spec()) {
     return usage(
-        "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
+        "--model excludes --head-size, --head-size-v, --group-size, --num-heads, --num-kv-heads, "
+        "--causal, "
         "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   }
   models::ParseOptions options;

@@ -63,6 +63,11 @@ namespace pagejit_shared {
 // so that many splits of many heads do not all end on one SM.
 constexpr int kMergeUnitRows = 16;
 
+// Where results must not depend on the batch, splits begin at multiples of so many tokens: 16 splits
+// of 32k tokens, and a split of 128 bf16 elements is 1 MiB, some 20 us of one SM of an H200, beside
+// which its start and merge are short. A multiple of all tiles.
+constexpr int kFixedSplitTokens = 2048;
+
 // Which keys a query token may see, by position: the last query token of a sequence stands at the
 // last KV token.
 enum class Causality : int {
@@ -86,22 +91,27 @@ enum class KvTable : int {
 struct AttentionConfig {
   Element q_type;
   Element kv_type;
-  Element out_type;  // f16, bf16 or f32
+  Element out_type;  // f16, bf16, f32 or e4m3
   bool has_fp8_convert;  // the target converts pairs of fp8 to f16 in one instruction
   bool is_ragged;        // query_start_loc gives each sequence's query tokens; else one each
   bool splits_row_tiles;  // where is_ragged: every row tile is split, else sequences of one tile
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
   KvLayout kv_layout;
+  bool has_token_scales;  // K and V have a scale for each token and KV head
+  int kv_alignment;       // bytes that pointers and strides of K and V are multiples of
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
+  bool is_block_sparse;  // only some blocks of keys are seen
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
-  int head_size;         // elements, multiple of 8
+  int head_size;         // elements of q and K, multiple of 8
   int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
                          // in shared memory
+  int head_size_v;       // the same of V and out
+  int head_size_v_padded;
   int block_size;        // tokens per KV block
   int group_size;        // query heads per KV head
   int token_groups;      // groups of warps that split the tokens of a tile
@@ -113,6 +123,7 @@ struct AttentionConfig {
                          // in each tile
   int min_ctas_per_sm;   // for __launch_bounds__
   int shared_bytes;      // dynamic shared memory; the device asserts that its struct has this size
+  bool is_batch_invariant;  // where is_ragged: splits have kFixedSplitTokens
   bool debug;            // check block ids, lengths and the workspace
 };
 
@@ -137,9 +148,15 @@ PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
   return !computes_in_bf16(c) &&
          (c.q_type == Element::kBFloat16 || c.q_type == Element::kFloat32);
 }
-// Bytes that one cp.async moves: 16, or 8 where rows of 8-bit elements are no multiple of 16.
+// Scales of whole tensors or heads: factors of all scores and of the result.
+PAGEJIT_HOST_DEVICE constexpr bool has_kv_head_scales(const AttentionConfig& c) {
+  return kv_bytes(c) == 1 && !c.has_token_scales;
+}
+// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 where rows of 8-bit
+// elements are no multiple of 16. Where K and V have different head sizes both are multiples of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
-  return c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+  const int divides_rows = c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+  return c.kv_alignment < divides_rows ? c.kv_alignment : divides_rows;
 }
 // The same for V where its tokens follow each other: tokens of one block.
 PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
@@ -154,8 +171,8 @@ PAGEJIT_HOST_DEVICE constexpr int shared_row_pitch(int num_elements, int bytes_e
 }
 // Floats from one row to the next where accumulators are merged: 4 more than a multiple of 16, so
 // that the 8 x 4 (dimension, row) pairs that a warp stores at once fall on 32 different banks.
-PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_padded) {
-  return head_size_padded + 4;
+PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_v_padded) {
+  return head_size_v_padded + 4;
 }
 
 // Rows of a CTA, whether they exist or not.
@@ -176,15 +193,16 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
   const int k = c.group_tokens * shared_row_pitch(c.head_size_padded, kv_bytes(c));
   const int v = c.kv_layout == KvLayout::kRows
-                    ? k
-                    : c.head_size_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
-  return (k + v) * kv_bytes(c);
+                    ? c.group_tokens * shared_row_pitch(c.head_size_v_padded, kv_bytes(c))
+                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
+  return (k + v) * kv_bytes(c) + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
 }
 PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
-  const int accumulators = c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_padded) * 4;
+  const int accumulators =
+      c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
   const int statistics = c.token_groups * merge_rows(c) * 8;
   return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
 }
@@ -193,11 +211,28 @@ PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
   const int rows = tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
   return rows + (scales_q_rows(c) ? (tile_rows(c) * 4 + 15) / 16 * 16 : 0);
 }
+// What a CTA keeps of the splits that it does in turn: accumulators, and statistics twice, those read
+// and those written.
+PAGEJIT_HOST_DEVICE constexpr int split_totals_bytes(const AttentionConfig& c) {
+  if (!c.is_batch_invariant) return 0;
+  return tile_rows(c) * (merge_row_pitch(c.head_size_v_padded) * 4 + 2 * 8);
+}
 PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   const int ring = kv_ring_bytes(c);
   const int merge = merge_buffer_bytes(c);
-  return (ring > merge ? ring : merge) + query_buffer_bytes(c);
+  return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c);
 }
+
+// Block-sparse attention: from the sparse block q the sparse block k is seen if k > q -
+// local_blocks, or if k + offset + head * |head_step| is a multiple of vert_stride; head is the KV
+// head where head_step is negative.
+struct BlockSparseParams {
+  int local_blocks;  // [0, 2^31)
+  int vert_stride;   // [1, 65536]
+  int block_size;    // [1, 65536] tokens
+  int offset;        // [0, vert_stride)
+  int head_step;     // (-vert_stride, vert_stride)
+};
 
 // Strides count elements.
 struct AttentionParams {
@@ -219,8 +254,9 @@ struct AttentionParams {
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   const float* q_scale;               // [1] where q has 8 bits
-  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits
+  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits, or by row
   const float* v_scale;
+  const float* out_scale;             // [1] where out has 8 bits
   void* workspace;
   long long q_stride_token, q_stride_head;
   long long k_stride_block, k_stride_token, k_stride_head;
@@ -228,6 +264,9 @@ struct AttentionParams {
   long long out_stride_token, out_stride_head;
   long long block_table_stride;
   long long kv_scale_stride;  // from one KV head's scale to the next; 0: one for all
+  // Where has_token_scales.
+  long long k_scale_stride_block, k_scale_stride_token, k_scale_stride_head;
+  long long v_scale_stride_block, v_scale_stride_token, v_scale_stride_head;
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
   int num_seqs;
@@ -240,6 +279,7 @@ struct AttentionParams {
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
   int chunk_size;        // where has_chunks: tokens, positive
+  BlockSparseParams sparse;  // where is_block_sparse
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive
 };
@@ -316,7 +356,7 @@ constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
 // Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
-// accumulators: f32 [sequence, KV head, split, row, head_size], not normalised. Where
+// accumulators: f32 [sequence, KV head, split, row, head_size_v], not normalised. Where
 // splits_row_tiles, "sequence" is a row tile here and in the functions below, as it is for the
 // counters.
 struct PartialStats {
@@ -339,9 +379,9 @@ PAGEJIT_HOST_DEVICE constexpr long long partial_acc_offset(long long num_seqs,
 }
 PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads,
                                                         long long num_splits, long long num_rows,
-                                                        long long head_size) {
+                                                        long long head_size_v) {
   return partial_acc_offset(num_seqs, num_kv_heads, num_splits, num_rows) +
-         num_seqs * num_kv_heads * num_splits * num_rows * head_size * 4;
+         num_seqs * num_kv_heads * num_splits * num_rows * head_size_v * 4;
 }
 
 }  // namespace pagejit_shared
@@ -367,33 +407,28 @@ struct AttentionTraits {
   // mma tiles of 16 tokens per group and stage, and of 16 elements along the head.
   static constexpr int kTokenTiles = C.group_tokens / 16;
   static constexpr int kDepthTiles = C.head_size_padded / 16;
+  static constexpr int kValueTiles = C.head_size_v_padded / 16;
   // Rows of one warp and of the CTA, whether they exist or not.
   static constexpr int kWarpRows = C.row_tiles * 8;
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
-  // Elements from one row to the next in shared memory, of K and V and of q.
-  static constexpr int kKvPitch =
+  // Elements from one row to the next in shared memory, of K, V and q.
+  static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
-#line 35 "attention/shared_memory.cuh"
+#line 36 "attention/shared_memory.cuh"
+  static constexpr int kValuePitch =
+      pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
+#line 39 "attention/shared_memory.cuh"
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
-  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_padded);
-  // Elements that a lane copies at once, and how many such chunks a row has in global memory. A warp
-  // copies whole rows at a time, or a part of one row that is as long as the others.
-  static constexpr int kCopyElements =
-      pagejit_shared::kv_copy_bytes(C) / static_cast<int>(sizeof(KvElement));
-  static constexpr int kRowChunks = C.head_size / kCopyElements;
-  static constexpr int kRowParts = (kRowChunks + 31) / 32;
-  static constexpr int kPartChunks = kRowChunks / kRowParts;
-  static_assert(kPartChunks * kRowParts == kRowChunks);
-  static constexpr int kRowsPerPass = 32 / kPartChunks;
+  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
 };
 
 template <AttentionConfig C>
 struct alignas(16) KvStage {
-  KvElement k[C.group_tokens][AttentionTraits<C>::kKvPitch];
-#line 54 "attention/shared_memory.cuh"
-  KvElement v[C.group_tokens][AttentionTraits<C>::kKvPitch];
-#line 56 "attention/shared_memory.cuh"
+  KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
+#line 49 "attention/shared_memory.cuh"
+  KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
+#line 55 "attention/shared_memory.cuh"
 };
 
 template <AttentionConfig C>
@@ -409,17 +444,20 @@ union RingOrMerge {
   MergeBuffer<C> merge;                           // afterwards
 };
 
+#line 80 "attention/shared_memory.cuh"
 template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
   RingOrMerge<C> u;
+#line 86 "attention/shared_memory.cuh"
 };
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
+#line 93 "attention/shared_memory.cuh"
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
-#line 82 "attention/shared_memory.cuh"
+#line 97 "attention/shared_memory.cuh"
 };
-#line 3 "attention/attention.cu.tmpl"
+#line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
 // What one CTA does: its sequence, KV head, rows and range of KV tokens, found from the lengths on
 // the device; and what a debug kernel says when it finds something wrong.
@@ -441,9 +479,10 @@ struct AttentionWork {
   int num_active_splits;  // splits that have tokens; 0 or 1 where there is none
   int token_begin;
   int token_end;  // this CTA's KV tokens are [token_begin, token_end)
-#line 41 "attention/work.cuh"
+#line 52 "attention/work.cuh"
 
   PAGEJIT_DEVICE bool has_tokens() const { return token_begin < token_end; }
+#line 80 "attention/work.cuh"
 };
 
 // The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
@@ -452,16 +491,16 @@ PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
                                     [[maybe_unused]] const AttentionWork& work) {
   constexpr float kLeast = 0x1p-126f;
   float scale = params.scale < 0.0f ? -params.scale : params.scale;
-#line 54 "attention/work.cuh"
+#line 91 "attention/work.cuh"
   return scale < kLeast ? kLeast : scale;
 }
 
 // What scores are multiplied with where they become powers of 2.
 PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
                                       [[maybe_unused]] const AttentionWork& work) {
-#line 63 "attention/work.cuh"
+#line 100 "attention/work.cuh"
   return positive_scale(params, work) * kLog2E;
-#line 65 "attention/work.cuh"
+#line 102 "attention/work.cuh"
 }
 
 // A row's query token, counted from the sequence's first, and its query head, from the group's
@@ -473,18 +512,18 @@ struct RowPlace {
 
 template <AttentionConfig C>
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-#line 79 "attention/work.cuh"
+#line 116 "attention/work.cuh"
   return {0, row};
-#line 81 "attention/work.cuh"
+#line 118 "attention/work.cuh"
 }
 
-#line 148 "attention/work.cuh"
+#line 185 "attention/work.cuh"
 // The sequence's length by its table.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 160 "attention/work.cuh"
+#line 197 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 162 "attention/work.cuh"
+#line 199 "attention/work.cuh"
 }
 
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
@@ -492,11 +531,11 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len<C>(params, seq_idx);
-#line 180 "attention/work.cuh"
+#line 217 "attention/work.cuh"
   return seq_len < 0 ? 0 : seq_len;
 }
 
-#line 267 "attention/work.cuh"
+#line 304 "attention/work.cuh"
 // Sequence, split and rows of this CTA.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
@@ -514,7 +553,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 285 "attention/work.cuh"
+#line 322 "attention/work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
@@ -523,11 +562,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#line 301 "attention/work.cuh"
+#line 345 "attention/work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 315 "attention/work.cuh"
+#line 371 "attention/work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -549,8 +588,9 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
+#line 393 "attention/work.cuh"
 }
-#line 4 "attention/attention.cu.tmpl"
+#line 7 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -562,7 +602,29 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
+#line 15 "attention/load_kv.cuh"
 };
+
+#line 18 "attention/load_kv.cuh"
+// How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long as
+// the others.
+template <AttentionConfig C, int kElements>
+struct RowCopy {
+  // What a lane copies at once.
+  static constexpr int kBytes = pagejit_shared::kv_copy_bytes(C);
+  static constexpr int kChunkElements = kBytes / static_cast<int>(sizeof(KvElement));
+  static constexpr int kChunks = kElements / kChunkElements;
+
+  PAGEJIT_DEVICE static constexpr int least_parts() {
+    int parts = (kChunks + 31) / 32;
+    while (kChunks % parts != 0) ++parts;
+    return parts;
+  }
+  static constexpr int kParts = least_parts();
+  static constexpr int kPartChunks = kChunks / kParts;
+  static constexpr int kRowsPerPass = 32 / kPartChunks;
+};
+#line 37 "attention/load_kv.cuh"
 
 template <AttentionConfig C>
 class KvStream {
@@ -580,10 +642,10 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 34 "attention/load_kv.cuh"
+#line 63 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 37 "attention/load_kv.cuh"
+#line 66 "attention/load_kv.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -598,6 +660,7 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
+#line 86 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
@@ -609,14 +672,15 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
+    // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (C.head_size != C.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
-#line 68 "attention/load_kv.cuh"
-          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size]) = Pad{};
-#line 76 "attention/load_kv.cuh"
+#line 104 "attention/load_kv.cuh"
+          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
+#line 112 "attention/load_kv.cuh"
         }
       }
     }
@@ -626,18 +690,18 @@ class KvStream {
   PAGEJIT_DEVICE KvRowOffsets locate(int tile_idx) const {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
-    if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {0, 0};
-#line 90 "attention/load_kv.cuh"
+    if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {};
+#line 134 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
-#line 100 "attention/load_kv.cuh"
+#line 144 "attention/load_kv.cuh"
     const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
-#line 105 "attention/load_kv.cuh"
+#line 156 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 109 "attention/load_kv.cuh"
+#line 160 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -645,34 +709,46 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
+#line 171 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-    const int valid = num_valid(tile_idx);
-#line 123 "attention/load_kv.cuh"
-    if (has_tile) copy_rows(stage.k, k_, rows.k, valid);
+#line 176 "attention/load_kv.cuh"
+    const Valid valid = {num_valid(tile_idx)};
+#line 183 "attention/load_kv.cuh"
+    if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
+#line 187 "attention/load_kv.cuh"
     dev::cp_async_commit();
-    if (has_tile) copy_rows(stage.v, v_, rows.v, valid);
-#line 127 "attention/load_kv.cuh"
+    if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
+#line 190 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
+  // Which tokens of a group's part of a tile are copied; the others become zeros.
+  struct Valid {
+#line 201 "attention/load_kv.cuh"
+    int end;
+    PAGEJIT_DEVICE bool has(int token) const { return token < end; }
+#line 204 "attention/load_kv.cuh"
+  };
+
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
 
-#line 180 "attention/load_kv.cuh"
+#line 255 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
-  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][Traits::kKvPitch],
-                                const KvElement* cache, int64_t offset_of_lane,
-                                int num_valid) const {
-    constexpr int kRowsAtOnce = Traits::kRowsPerPass * C.row_warps;
+  template <int kElements, int kPitch>
+  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
+                                int64_t offset_of_lane, Valid valid) const {
+    using Copy = RowCopy<C, kElements>;
+    constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
-    const int first_row = row_warp_ * Traits::kRowsPerPass + lane / Traits::kPartChunks;
-    const int column = lane % Traits::kPartChunks * Traits::kCopyElements;
+    const int first_row = row_warp_ * Copy::kRowsPerPass + lane / Copy::kPartChunks;
+    const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
     const bool has_column =
-        32 % Traits::kPartChunks == 0 || lane < Traits::kRowsPerPass * Traits::kPartChunks;
+        32 % Copy::kPartChunks == 0 || lane < Copy::kRowsPerPass * Copy::kPartChunks;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
@@ -680,9 +756,9 @@ class KvStream {
       const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
-        for (int part = 0; part < Traits::kRowParts; ++part) {
-          const int element = column + part * Traits::kPartChunks * Traits::kCopyElements;
-          copy_chunk(&rows[row][element], cache + offset + element, row < num_valid);
+        for (int part = 0; part < Copy::kParts; ++part) {
+          const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
+          copy_chunk(&rows[row][element], cache + offset + element, valid.has(row));
         }
       }
     }
@@ -691,28 +767,30 @@ class KvStream {
   PAGEJIT_DEVICE static void copy_chunk(KvElement* shared, const KvElement* global, bool valid) {
     if constexpr (pagejit_shared::kv_copy_bytes(C) == 16) {
       dev::cp_async_16(shared, global, valid);
-    } else {
+    } else if constexpr (pagejit_shared::kv_copy_bytes(C) == 8) {
       dev::cp_async_8(shared, global, valid);
+    } else {
+      dev::cp_async_4(shared, global, valid);
     }
   }
 
-#line 216 "attention/load_kv.cuh"
+#line 306 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 225 "attention/load_kv.cuh"
+#line 319 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 227 "attention/load_kv.cuh"
+#line 321 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
-#line 5 "attention/attention.cu.tmpl"
+#line 8 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -735,15 +813,15 @@ PAGEJIT_DEVICE uint32_t pack(float low, float high) {
 #line 24 "attention/operands.cuh"
 }
 
-#line 56 "attention/operands.cuh"
+#line 58 "attention/operands.cuh"
 // The token of result row r of the first product, and of row r + 8.
 PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
-#line 65 "attention/operands.cuh"
-  return r + is_upper * 8;
 #line 67 "attention/operands.cuh"
+  return r + is_upper * 8;
+#line 69 "attention/operands.cuh"
 }
 
-#line 146 "attention/operands.cuh"
+#line 154 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
 template <AttentionConfig C>
@@ -762,11 +840,11 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // 8-15) x (tokens 0-7, 8-15).
 template <AttentionConfig C>
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
-#line 169 "attention/operands.cuh"
+#line 177 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
   dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
-#line 173 "attention/operands.cuh"
+#line 181 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.
@@ -774,7 +852,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 6 "attention/attention.cu.tmpl"
+#line 9 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -812,7 +890,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 10 "attention/attention.cu.tmpl"
+#line 13 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -897,7 +975,7 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-#line 12 "attention/attention.cu.tmpl"
+#line 15 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
 // biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
@@ -935,10 +1013,10 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
     }
   }
-#line 47 "attention/scores.cuh"
+#line 61 "attention/scores.cuh"
 }
 
-#line 56 "attention/scores.cuh"
+#line 70 "attention/scores.cuh"
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -949,26 +1027,26 @@ class ScoreChange {
                              int row_warp)
       : params_(params),
         work_(work),
-#line 69 "attention/scores.cuh"
+#line 83 "attention/scores.cuh"
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 87 "attention/scores.cuh"
+#line 115 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 93 "attention/scores.cuh"
+#line 124 "attention/scores.cuh"
     return true;
-#line 99 "attention/scores.cuh"
+#line 130 "attention/scores.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 106 "attention/scores.cuh"
+#line 137 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 110 "attention/scores.cuh"
+#line 144 "attention/scores.cuh"
   }
 
  private:
@@ -981,14 +1059,14 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 147 "attention/scores.cuh"
+#line 181 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 152 "attention/scores.cuh"
+#line 186 "attention/scores.cuh"
     return end > work_.token_end;
-#line 159 "attention/scores.cuh"
+#line 193 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -997,14 +1075,14 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 170 "attention/scores.cuh"
+#line 204 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 179 "attention/scores.cuh"
+#line 213 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1012,15 +1090,15 @@ class ScoreChange {
     }
   }
 
-#line 214 "attention/scores.cuh"
+#line 281 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 219 "attention/scores.cuh"
+#line 286 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 227 "attention/scores.cuh"
+#line 301 "attention/scores.cuh"
 };
-#line 13 "attention/attention.cu.tmpl"
+#line 16 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1031,9 +1109,11 @@ template <AttentionConfig C>
 struct OnlineSoftmax {
   using Traits = AttentionTraits<C>;
 
-  float acc[Traits::kDepthTiles][C.row_tiles][4];  // [head elements][rows]
+  float acc[Traits::kValueTiles][C.row_tiles][4];  // [head elements][rows]
+#line 16 "attention/softmax.cuh"
   // Rows 2c, 2c+1: the greatest score, the same in all lanes of a column; and the sum, of this
   // lane's tokens only until finish().
+#line 19 "attention/softmax.cuh"
   float row_max[C.row_tiles][2];
   float row_sum[C.row_tiles][2];
 
@@ -1046,7 +1126,7 @@ struct OnlineSoftmax {
         row_sum[j][h] = 0.0f;
       }
 #pragma unroll
-      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+      for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) acc[depth][j][e] = 0.0f;
       }
@@ -1056,8 +1136,11 @@ struct OnlineSoftmax {
   // Turns scores into probabilities relative to the running maximum, as b operands of the second
   // product. scale_log2, positive, is applied to differences of scores. What a row does not see has
   // the score -inf, and in shared memory zeros or another token's row.
+#line 45 "attention/softmax.cuh"
   PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2,
+#line 49 "attention/softmax.cuh"
                            uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2]) {
+#line 63 "attention/softmax.cuh"
     float new_max[C.row_tiles][2];
     bool grew = false;
 #pragma unroll
@@ -1069,7 +1152,9 @@ struct OnlineSoftmax {
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
+#line 77 "attention/softmax.cuh"
             m = dev::max2(m, scores[i][j][half * 2 + h]);
+#line 79 "attention/softmax.cuh"
           }
         }
         // Lanes 4r + c of one c hold the same rows.
@@ -1096,6 +1181,7 @@ struct OnlineSoftmax {
           const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
           scores[i][j][e] = dev::exp2_approx(exponent);
           row_sum[j][e % 2] += scores[i][j][e];
+#line 108 "attention/softmax.cuh"
         }
         // A result tile has tokens in rows, a b operand has them in columns.
         p[i][j][0] = dev::movmatrix_trans(pack(scores[i][j][0], scores[i][j][1]));
@@ -1107,7 +1193,7 @@ struct OnlineSoftmax {
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
 #pragma unroll
-    for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+    for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
         uint32_t a[4];
@@ -1132,6 +1218,7 @@ struct OnlineSoftmax {
   }
 
  private:
+#line 156 "attention/softmax.cuh"
   PAGEJIT_DEVICE void rescale(const float (&new_max)[C.row_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
@@ -1146,14 +1233,14 @@ struct OnlineSoftmax {
         row_sum[j][h] *= factor[h];
       }
 #pragma unroll
-      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+      for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) acc[depth][j][e] *= factor[e % 2];
       }
     }
   }
 };
-#line 14 "attention/attention.cu.tmpl"
+#line 20 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1170,33 +1257,33 @@ struct alignas(8) HalfQuad {
   uint32_t word[2];
 };
 
-#line 20 "attention/merge.cuh"
+#line 31 "attention/merge.cuh"
 using OutElement = uint16_t;  // the 16 bits of an f16 or a bf16
 PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
-#line 23 "attention/merge.cuh"
+#line 34 "attention/merge.cuh"
   return {{dev::pack_bf16x2(x.v[0], x.v[1]), dev::pack_bf16x2(x.v[2], x.v[3])}};
-#line 27 "attention/merge.cuh"
+#line 38 "attention/merge.cuh"
 }
-#line 29 "attention/merge.cuh"
+#line 40 "attention/merge.cuh"
 
 // Where the results of one CTA's rows go: those of one sequence and KV head.
 template <AttentionConfig C>
 struct AttentionOutput {
   static constexpr int kPartialRows = pagejit_shared::partial_rows(C);
 
-  OutElement* out;  // [query tokens of the sequence, group_size, head_size] by strides
+  OutElement* out;  // [query tokens of the sequence, group_size, head_size_v] by strides
   int64_t out_stride_token;
   int64_t out_stride_head;
   float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
   int64_t num_heads;  // of the model
-#line 43 "attention/merge.cuh"
+#line 54 "attention/merge.cuh"
   int row_begin;       // the CTA's first row
   int num_rows;
   PartialStats* stats;  // [num_splits, kPartialRows]
-  float* acc;           // [num_splits, kPartialRows, head_size]
+  float* acc;           // [num_splits, kPartialRows, head_size_v]
   uint32_t* counters;   // [merge units]
   float scale_log2;     // of differences of maxima; positive
-#line 52 "attention/merge.cuh"
+#line 63 "attention/merge.cuh"
 
   PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
@@ -1206,16 +1293,16 @@ struct AttentionOutput {
     num_rows = work.num_rows;
     num_heads = num_kv_heads * C.group_size;
     scale_log2 = score_scale_log2(params, work);
-#line 64 "attention/merge.cuh"
+#line 81 "attention/merge.cuh"
     out_stride_token = params.out_stride_token;
     out_stride_head = params.out_stride_head;
     out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#line 76 "attention/merge.cuh"
+#line 93 "attention/merge.cuh"
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int num_sequences = params.num_seqs;
-#line 79 "attention/merge.cuh"
+#line 96 "attention/merge.cuh"
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
     stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
@@ -1223,7 +1310,7 @@ struct AttentionOutput {
     acc = reinterpret_cast<float*>(
               workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
                                                              params.num_splits, kPartialRows)) +
-          partial * C.head_size;
+          partial * C.head_size_v;
     counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
                sequence_head * pagejit_shared::merge_units(kPartialRows);
   }
@@ -1266,18 +1353,19 @@ struct Partial {
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
   }
+#line 154 "attention/merge.cuh"
 };
 
-#line 142 "attention/merge.cuh"
+#line 167 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row<C>(output.row_begin + row);
-#line 150 "attention/merge.cuh"
+#line 175 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 155 "attention/merge.cuh"
+#line 180 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
@@ -1310,7 +1398,7 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
         merge.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
       }
 #pragma unroll
-      for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+      for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
         float* acc = merge.acc[token_group][row];
         acc[result_element(depth, result_row, false)] = softmax.acc[depth][j][h];
         acc[result_element(depth, result_row, true)] = softmax.acc[depth][j][h + 2];
@@ -1319,12 +1407,14 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
   }
 }
 
+#line 241 "attention/merge.cuh"
 // Merges the token groups of this CTA for one unit: into the result, or into the workspace where
 // other splits follow.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
+#line 248 "attention/merge.cuh"
                                        const AttentionWork& work, int unit) {
-  constexpr int kRowQuads = C.head_size / 4;
+  constexpr int kRowQuads = C.head_size_v / 4;
   for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row_in_unit = i / kRowQuads;
@@ -1339,11 +1429,12 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
+#line 268 "attention/merge.cuh"
     if (work.num_active_splits <= 1) {
       store_result<C>(output, row, element, partial);
     } else {
       const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
-      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * C.head_size + element),
+      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * C.head_size_v + element),
                         partial.acc);
       if (element == 0) {
         dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
@@ -1355,7 +1446,7 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
 // The last CTA of a merge unit adds up the unit's splits, in their order.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int num_splits) {
-  constexpr int kRowQuads = C.head_size / 4;
+  constexpr int kRowQuads = C.head_size_v / 4;
   // Loads in flight per thread: 8 x 24 bytes hide most of an L2 round trip within 48 registers.
   constexpr int kBatch = 8;
   for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
@@ -1364,7 +1455,7 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
     const int element = i % kRowQuads * 4;
     // The next splits' rows are at constant distances.
     const PartialStats* stats_of_row = output.stats + row;
-    const float* acc_of_row = output.acc + row * C.head_size + element;
+    const float* acc_of_row = output.acc + row * C.head_size_v + element;
     Partial partial;
     for (int first = 0; first < num_splits; first += kBatch) {
       PartialStats stats[kBatch];
@@ -1376,12 +1467,14 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
         if (first + b < num_splits) {
           stats[b] = dev::load_global(stats_of_row + b * output.kPartialRows);
           acc[b] = dev::load_global(
-              reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size));
+              reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size_v));
         }
       }
+#line 313 "attention/merge.cuh"
       partial.add(stats, acc, output.scale_log2);
+#line 315 "attention/merge.cuh"
       stats_of_row += kBatch * output.kPartialRows;
-      acc_of_row += kBatch * output.kPartialRows * C.head_size;
+      acc_of_row += kBatch * output.kPartialRows * C.head_size_v;
     }
     store_result<C>(output, row, element, partial);
   }
@@ -1396,13 +1489,13 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 278 "attention/merge.cuh"
+#line 336 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 15 "attention/attention.cu.tmpl"
+#line 21 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1448,11 +1541,13 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
+#line 48 "attention/attention.cuh"
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
       sync_group<C>(token_group);
+#line 54 "attention/attention.cuh"
     }
     stream.issue(tile + kStages - 1, rows);
     if (tile < 0) {
@@ -1464,6 +1559,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       continue;
     }
     rows = stream.locate(tile + kStages);
+#line 69 "attention/attention.cuh"
 
     const KvStage<C>& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
@@ -1473,7 +1569,9 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       Scores<C> scores;
       compute_scores<C>(scores, stage, query);
       change.apply(scores, first_token);
+#line 81 "attention/attention.cuh"
       softmax.step(scores, scale_log2, p);
+#line 83 "attention/attention.cuh"
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
@@ -1484,17 +1582,10 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   softmax.finish();
 }
 
+// One split: its tokens, then its rows into the result or the workspace.
 template <AttentionConfig C>
-PAGEJIT_DEVICE void attention(const AttentionParams& params) {
-  using Traits = AttentionTraits<C>;
-  static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
-                "host and device disagree on shared memory");
-  auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
-
-#line 102 "attention/attention.cuh"
-  AttentionWork work;
-  if (!find_work<C>(params, work)) return;
-
+PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWork& work,
+                                AttentionShared<C>& shared) {
   const int warp = dev::thread_idx() / 32;
   const int token_group = warp / C.row_warps;
   const int row_warp = warp % C.row_warps;
@@ -1513,7 +1604,9 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     dev::sync_cta();  // the ring, or the unit before, has been read by all
     stage_unit<C>(merge, softmax, unit, token_group, row_warp);
     dev::sync_cta();  // the unit is there for all
+#line 118 "attention/attention.cuh"
     merge_token_groups<C>(output, merge, work, unit);
+#line 120 "attention/attention.cuh"
     if (work.num_active_splits > 1 &&
         arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
@@ -1524,17 +1617,36 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
   }
 }
-#line 16 "attention/attention.cu.tmpl"
+
+template <AttentionConfig C>
+PAGEJIT_DEVICE void attention(const AttentionParams& params) {
+  static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
+                "host and device disagree on shared memory");
+  auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
+
+#line 151 "attention/attention.cuh"
+  AttentionWork work;
+  if (!find_work<C>(params, work)) return;
+
+#line 161 "attention/attention.cuh"
+  serve_split<C>(params, work, shared);
+#line 163 "attention/attention.cuh"
+}
+#line 25 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 28 "attention/attention.cu.tmpl"
+#line 37 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 50 "attention/attention.cu.tmpl"
+#line 44 "attention/attention.cu.tmpl"
+    .kv_alignment = 16,
+#line 66 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
+    .head_size_v = 128,
+    .head_size_v_padded = 128,
     .block_size = 16,
     .group_size = 4,
     .token_groups = 4,
@@ -1545,11 +1657,12 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 65 "attention/attention.cu.tmpl"
+#line 86 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
+#line 93 "attention/attention.cu.tmpl"
   attention<kConfig>(params);
 }
 

@@ -113,7 +113,8 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags = spec_flags();
   flags.models = {"config.json"};
   EXPECT_EQ(error_of(flags),
-            "--model excludes --head-size, --group-size, --num-heads, --num-kv-heads, --causal, "
+            "--model excludes --head-size, --head-size-v, --group-size, --num-heads, "
+            "--num-kv-heads, --causal, "
             "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
   flags.dtype = "fp8";
@@ -125,16 +126,18 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags = spec_flags();
   flags.kv_dtype = "f32";
   EXPECT_EQ(make_work_list(flags).status().to_string(),
-            "unsupported: kv_dtype f32: must be f16, bf16, fp8_e4m3 or fp8_e5m2");
+            "unsupported: kv_dtype f32: must be f16, bf16, fp8_e4m3, fp8_e5m2 or int8");
   flags = spec_flags();
-  flags.out_dtype = "int4";
-  EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int4\": ");
+  flags.out_dtype = "int5";
+  EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int5\": ");
   flags = spec_flags();
   flags.kv_layout = "nhd";
   EXPECT_EQ(error_of(flags), "--kv-layout nhd: must be rows or vllm");
   flags = spec_flags();
   flags.head_size = 100;
-  EXPECT_EQ(error_of(flags), "head_size 100: must be a multiple of 8 in [8, 256], or 512");
+  EXPECT_EQ(
+      error_of(flags),
+      "head_size 100: must be a multiple of 8 in [8, 256], or 512, or 576 with head_size_v 512");
 }
 
 TEST(WorkListTest, EqualKernelsOfSeveralModelsAreMadeOnce) {
