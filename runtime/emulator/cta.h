@@ -45,7 +45,7 @@ struct Warp;
 struct PendingCopy {
   void* shared;
   const void* global;
-  unsigned bytes;        // 8 or 16
+  unsigned bytes;        // 4, 8 or 16
   unsigned valid_bytes;  // that are copied; zeros follow
   bool done;             // the data are already there
   Loc loc;

@@ -20,7 +20,7 @@ class SharedChecker {
   // are in bounds.
   bool read(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
   bool write(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
-  // A copy of 8 or 16 bytes, aligned to their number: between the two nobody may touch them.
+  // A copy of 4, 8 or 16 bytes, aligned to their number: between the two nobody may touch them.
   bool begin_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
   bool end_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
 
@@ -60,7 +60,7 @@ class SharedChecker {
   void drop_readers(Byte* byte);
 
   std::vector<Byte> bytes_;
-  static constexpr unsigned kCopyUnit = 8;
+  static constexpr unsigned kCopyUnit = 4;
   std::vector<Copy> copies_;  // per kCopyUnit bytes
   std::vector<Reader> nodes_;
   int free_nodes_ = -1;

@@ -35,6 +35,7 @@ constexpr const char* kConvert = "convert_float8/convert_float8.cuh";
 constexpr const char* kRow = "cache_write/cache_row.cuh";
 constexpr const char* kRope = "cache_write/rope.cuh";
 constexpr const char* kFloat8 = "elements/float8.cuh";
+constexpr const char* kRoundFloat8 = "elements/round_float8.cuh";
 constexpr const char* kElements = "elements/elements.cuh";
 
 const PlantedBug kBugs[] = {
@@ -98,10 +99,11 @@ const PlantedBug kBugs[] = {
     {"SinesOfPairsAreCosines", Family::kCacheWrite, kRope,
      "load_cos_sin<kPairs>(C.rotary_dim / 2 + element / 2, sin)",
      "load_cos_sin<kPairs>(element / 2, sin)"},
-    {"TiesAreRoundedUp", Family::kCacheWrite, kFloat8, "((1u << (kDropped - 1)) - 1)",
+    {"TiesAreRoundedUp", Family::kCacheWrite, kRoundFloat8, "((1u << (kDropped - 1)) - 1)",
      "(1u << (kDropped - 1))"},
-    {"NothingSaturates", Family::kCacheWrite, kFloat8, "code < kMaxCode ? code : kMaxCode", "code"},
-    {"SubnormalsAreFlushed", Family::kCacheWrite, kFloat8,
+    {"NothingSaturates", Family::kCacheWrite, kRoundFloat8, "code < kMaxCode ? code : kMaxCode",
+     "code"},
+    {"SubnormalsAreFlushed", Family::kCacheWrite, kRoundFloat8,
      "return sign | (__builtin_bit_cast(uint32_t, sum) - kUnits);", "return sign;"},
     {"BytesOfAWordAreSwapped", Family::kCacheWrite, kFloat8, "pair << (i % 4 * 8)",
      "pair << (i % 4 * 8 ^ 16)"},
