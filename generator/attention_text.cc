@@ -137,6 +137,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_OUT_BF16", c.out_type == Element::kBFloat16},
       {"PAGEJIT_RAGGED", c.is_ragged},
       {"PAGEJIT_ONE_STAGE", c.num_stages == 1},
+      {"PAGEJIT_HEAVIEST_FIRST", config.spec.queries == QueryLengths::kMany},
       {"PAGEJIT_SPLIT_ROW_TILES", c.splits_row_tiles},
       {"PAGEJIT_SEES_ALL", pagejit_shared::sees_all(c)},
       {"PAGEJIT_CAUSAL", c.causality == Causality::kCausal},

@@ -52,7 +52,7 @@ void cp_async(void* shared, const void* global, unsigned bytes, unsigned valid_b
   }
   if (valid_bytes > 0) {
     check_global(global, valid_bytes, bytes, "cp.async from global memory", loc);
-    m.counters().global_bytes_read += valid_bytes;
+    m.count_bytes_read(valid_bytes);
     note_global_read(global, valid_bytes, loc);
   }
   Thread& thread = m.current();

@@ -1,5 +1,6 @@
 // What the lanes of a warp do together: each lane leaves its arguments, the last to come computes
 // for all.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -120,6 +121,23 @@ int count_lanes(bool p, Loc loc) {
     Warp& warp = *machine().current().warp;
     int result = 0;
     for (void* lane : warp.args) result += *static_cast<int*>(lane);
+    for (void* lane : warp.args) *static_cast<int*>(lane) = result;
+    release_warp();
+  }
+  return value;
+}
+
+int reduce_lanes(int value, bool largest, Loc loc) {
+  if (arrive(Operation::kReduce, largest ? 1 : 0, &value, loc)) {
+    Warp& warp = *machine().current().warp;
+    int most = value;
+    uint32_t sum = 0;
+    for (void* lane : warp.args) {
+      const int v = *static_cast<int*>(lane);
+      most = std::max(most, v);
+      sum += static_cast<uint32_t>(v);
+    }
+    const int result = largest ? most : static_cast<int>(sum);
     for (void* lane : warp.args) *static_cast<int*>(lane) = result;
     release_warp();
   }

@@ -33,6 +33,8 @@ const char* operation_name(Operation operation) {
       return "shuffle_xor";
     case Operation::kVote:
       return "vote";
+    case Operation::kReduce:
+      return "sum_lanes or max_lanes";
     case Operation::kSyncWarp:
       return "sync_warp";
     case Operation::kSyncCta:

@@ -30,6 +30,7 @@ enum class Operation : uint8_t {
   kShuffle,
   kShuffleXor,
   kVote,
+  kReduce,
   kSyncWarp,
   kSyncCta,
   kSyncNamed,
@@ -105,6 +106,7 @@ struct Cta {
   int x = 0, y = 0, z = 0;
   uint64_t number = 0;  // in the grid
   int live_threads = 0;
+  uint64_t bytes_read = 0;  // of global memory
   std::vector<std::unique_ptr<Thread>> threads;
   std::vector<Warp> warps;
   Barrier barriers[kNumBarriers];

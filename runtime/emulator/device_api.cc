@@ -46,6 +46,7 @@ constexpr Api kApi = {
     .shuffle_xor = shuffle_xor,
     .shuffle = shuffle,
     .count_lanes = count_lanes,
+    .reduce_lanes = reduce_lanes,
     .sync_warp = sync_warp,
     .sync_cta = sync_cta,
     .sync_named = sync_named,

@@ -51,6 +51,7 @@ void mma_m16n8k16(float* d, const unsigned* a, unsigned b0, unsigned b1, bool bf
 unsigned shuffle_xor(unsigned value, int lane_mask, Loc loc);
 unsigned long long shuffle(unsigned long long value, int src_lane, Loc loc);
 int count_lanes(bool p, Loc loc);
+int reduce_lanes(int value, bool largest, Loc loc);
 
 // ---- barriers.cc ----
 

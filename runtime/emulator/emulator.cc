@@ -1,5 +1,8 @@
 #include "runtime/emulator/emulator.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "runtime/emulator/driver_state.h"
 
 using pagejit_emulator::driver_state;
@@ -33,6 +36,13 @@ PAGEJIT_EMULATOR_API void pagejit_emulator_counters(PagejitEmulatorCounters* cou
 PAGEJIT_EMULATOR_API void pagejit_emulator_reset_counters(void) {
   const Guard guard(Guard::kNothing);
   driver_state().counters = {};
+}
+
+PAGEJIT_EMULATOR_API uint64_t pagejit_emulator_cta_bytes_read(uint64_t* bytes, uint64_t count) {
+  const Guard guard(Guard::kNothing);
+  const std::vector<uint64_t>& of_ctas = driver_state().machine.cta_bytes_read();
+  std::copy_n(of_ctas.begin(), std::min<uint64_t>(count, of_ctas.size()), bytes);
+  return of_ctas.size();
 }
 
 PAGEJIT_EMULATOR_API const char* pagejit_emulator_last_report(void) {

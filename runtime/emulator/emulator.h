@@ -72,6 +72,11 @@ int pagejit_emulator_configure(const PagejitEmulatorOptions* options);
 void pagejit_emulator_counters(PagejitEmulatorCounters* counters);
 void pagejit_emulator_reset_counters(void);
 
+// Bytes of global memory that each CTA of the last launch read, into bytes[0, count): CTA (x, y, z)
+// is number x + gridDim.x * (y + gridDim.y * z). Returns the number of CTAs, at most 65,536,
+// whatever `count` is.
+uint64_t pagejit_emulator_cta_bytes_read(uint64_t* bytes, uint64_t count);
+
 // The text on the last call that failed: a launch's report, or why an image was refused. "" when
 // there was none. Valid until the calling thread calls this again.
 const char* pagejit_emulator_last_report(void);

@@ -32,6 +32,7 @@ std::optional<Fault> Machine::run(const LaunchRequest& request,
 
   const uint64_t count =
       uint64_t(request.grid[0]) * uint64_t(request.grid[1]) * uint64_t(request.grid[2]);
+  cta_bytes_read_.assign(std::min(count, kMaxCountedCtas), 0);
   cta_order_.clear();
   if (options.order == kPagejitEmulatorRandom) shuffle_ctas(count);
 
@@ -70,6 +71,7 @@ std::optional<Fault> Machine::loop(uint64_t count) {
       }
       retired = true;
       ++counters_->ctas;
+      if (cta->number < cta_bytes_read_.size()) cta_bytes_read_[cta->number] = cta->bytes_read;
       live_.erase(live_.begin() + static_cast<long>(i));
       // The new one goes to the end of live_ and is not looked at again here: it has live threads.
       if (next < count && !start_cta(cta, cta_in_order(next++))) {
@@ -105,6 +107,7 @@ bool Machine::start_cta(Cta* cta, uint64_t number) {
   const auto width = static_cast<uint64_t>(request_->grid[0]);
   const auto height = static_cast<uint64_t>(request_->grid[1]);
   cta->number = number;
+  cta->bytes_read = 0;
   cta->x = static_cast<int>(number % width);
   cta->y = static_cast<int>(number / width % height);
   cta->z = static_cast<int>(number / width / height);

@@ -44,12 +44,21 @@ class Machine {
   // Runs all CTAs; the first fault ends the launch.
   std::optional<Fault> run(const LaunchRequest& request, const PagejitEmulatorOptions& options);
 
+  // Bytes of global memory that each CTA of the last launch read, by number; of a grid's first
+  // kMaxCountedCtas. A CTA that did not end has 0.
+  const std::vector<uint64_t>& cta_bytes_read() const { return cta_bytes_read_; }
+  static constexpr uint64_t kMaxCountedCtas = 1 << 16;
+
   // ---- For the device functions, on a fiber ----
 
   Thread& current() { return *current_; }
   const LaunchRequest& request() const { return *request_; }
   const PagejitEmulatorOptions& options() const { return *options_; }
   PagejitEmulatorCounters& counters() { return *counters_; }
+  void count_bytes_read(unsigned bytes) {
+    counters_->global_bytes_read += bytes;
+    current_->cta->bytes_read += bytes;
+  }
   GlobalMemory& memory() { return *memory_; }
   GlobalChecker& global_checker() { return global_checker_; }
   bool checked() const { return request_->image->checked(); }
@@ -114,6 +123,7 @@ class Machine {
   FiberContext host_;
   Thread* current_ = nullptr;  // null while the host context runs
   std::mt19937_64 random_;
+  std::vector<uint64_t> cta_bytes_read_;
   std::vector<uint32_t> cta_order_;  // order random: a permutation
   GlobalChecker global_checker_;
   std::optional<Fault> fault_;

@@ -129,7 +129,7 @@ void load_global(const void* p, unsigned bytes, Loc loc) {
   Machine& m = machine();
   m.poll();
   check_global(p, bytes, bytes, "load_global", loc);
-  m.counters().global_bytes_read += bytes;
+  m.count_bytes_read(bytes);
   count_poll();
   note_global_read(p, bytes, loc);
 }

@@ -238,8 +238,8 @@ struct AttentionParams {
 // Grid where each sequence has one query token: x = split, y = KV head, z = sequence.
 //
 // Grid where is_ragged: x = row tile or split, y = KV head. The first num_row_tiles CTAs of x are
-// row tiles, the last tile of each sequence first, since under a causal mask it sees the most keys;
-// each reads all keys that its rows see, or their first split. The others are the further splits,
+// row tiles, those that see the most keys first (attention/row_tiles.cuh): over all sequences in
+// kernels for many query tokens and at most 128 sequences, else within each sequence; each reads all keys that its rows see, or their first split. The others are the further splits,
 // num_splits - 1 for each sequence; only sequences of one row tile have them, so that partials
 // never take more than one tile of rows per sequence and KV head.
 //

@@ -246,6 +246,44 @@ TEST_F(AttentionOnEmulatorTest, WhatAWindowHidesIsNotRead) {
   }
 }
 
+// The launch's order of CTAs: a tile that sees more keys comes first, whatever its sequence. Where
+// there are more than 128 sequences, this holds within each sequence.
+TEST_F(AttentionOnEmulatorTest, TilesAreHandedOutHeaviestFirst) {
+  constexpr int kHeadSize = 64;
+  constexpr uint64_t kTokenBytes = 2 * 2 * kHeadSize;  // K and V of one token
+  constexpr uint64_t kOtherBytes = 4096;               // lengths, block ids
+  const std::vector<int> query_lens = {1, 70, 0, 200, 33, 64, 120, 5};
+  const std::vector<int> seq_lens = {900, 70, 50, 260, 1000, 64, 500, 3};
+  for (Causality causality : {Causality::kCausal, Causality::kNone}) {
+    for (int further_seqs : {0, 31, 112, 200}) {
+      KernelSpec spec = make_ragged(QueryLengths::kMany, kBF16, kHeadSize, 4);
+      spec.causality = causality;
+      std::vector<int> queries = query_lens;
+      std::vector<int> lens = seq_lens;
+      for (int i = 0; i < further_seqs; ++i) {
+        queries.push_back(i % 3);
+        lens.push_back(i * 37 % 300);
+      }
+      count(engine(), spec, lens, 1, queries);
+      const std::vector<uint64_t> bytes = emulator().cta_bytes_read();
+      // Weights count keys in units of a tile's query tokens, rounded down, and take a sequence's
+      // last tile to be full: tiles may be out of order by two units. The rows of q are not
+      // counted: a tile may have one or all.
+      const auto& config = config_of(spec).attention;
+      const int tile_rows = pagejit_shared::tile_rows(config);
+      const uint64_t slack = kTokenBytes * static_cast<uint64_t>(2 * tile_rows / spec.group_size) +
+                             2 * kHeadSize * static_cast<uint64_t>(tile_rows) + kOtherBytes;
+      size_t first_heavier = 0;  // than the tile before it
+      for (size_t i = 1; i < bytes.size() && first_heavier == 0; ++i) {
+        if (bytes[i] > bytes[i - 1] + slack) first_heavier = i;
+      }
+      EXPECT_EQ(first_heavier == 0, lens.size() <= 128)
+          << lens.size() << " sequences, CTA " << first_heavier << ": " << bytes[first_heavier]
+          << " bytes after " << bytes[first_heavier == 0 ? 0 : first_heavier - 1];
+    }
+  }
+}
+
 TEST_F(AttentionOnEmulatorTest, EverySchedulePassesForRaggedQueries) {
   KernelSpec changed = make_ragged(QueryLengths::kFew, kF16, 72, 3);
   changed.window = changed.soft_cap = changed.alibi = changed.sinks = true;

@@ -62,6 +62,7 @@ class PlantedBugTest : public EmulatorTest {
     KernelSpec changed = causal;
     changed.soft_cap = changed.alibi = changed.sinks = true;
     KernelSpec csr = causal;
+    csr.queries = QueryLengths::kMany;
     csr.kv_table = KvTable::kCsr;
     csr.causality = Causality::kNone;
     csr.chunked = true;
@@ -69,6 +70,7 @@ class PlantedBugTest : public EmulatorTest {
     contiguous.kv_table = KvTable::kContiguous;
     contiguous.block_size = 1;
     KernelSpec masked = causal;
+    masked.queries = QueryLengths::kMany;
     masked.custom_mask = true;
     KernelSpec shared = causal;
     shared.queries = QueryLengths::kShared;

@@ -6,12 +6,14 @@ namespace {
 using enum PlantedBug::Kernels;
 
 constexpr const char* kBlockSparseRule = "attention/block_sparse.cuh";
+constexpr const char* kFindWork = "attention/find_work.cuh";
 constexpr const char* kKernel = "attention/attention.cuh";
 constexpr const char* kLoad = "attention/load_kv.cuh";
 constexpr const char* kMerge = "attention/merge.cuh";
 constexpr const char* kOperands = "attention/operands.cuh";
 constexpr const char* kQuerySource = "attention/query_source.cuh";
 constexpr const char* kQueryConverted = "attention/query_converted.cuh";
+constexpr const char* kRowTiles = "attention/row_tiles.cuh";
 constexpr const char* kScores = "attention/scores.cuh";
 constexpr const char* kSoftmax = "attention/softmax.cuh";
 constexpr const char* kWork = "attention/work.cuh";
@@ -23,11 +25,11 @@ const std::vector<PlantedBug>& planted_bugs() {
       // Which tokens take part.
       {"MaskIsOffByOne", kScores, "= token < work_.token_end;", "= token <= work_.token_end;"},
       {"MaskIsMissing", kScores, "if (needs_mask(first_token)) mask", "if (false) mask"},
-      {"LastTokenIsLost", kWork, "work.token_end = work.seq_len;",
+      {"LastTokenIsLost", kFindWork, "work.token_end = work.seq_len;",
        "work.token_end = work.seq_len - 1;"},
       {"TailIsNotCleared", kLoad, "if (has_column && has_row) {",
        "if (has_column && has_row && valid.has(row)) {"},
-      {"EmptySequenceIsNotWritten", kWork, "return work.split_idx == 0 || work.has_tokens();",
+      {"EmptySequenceIsNotWritten", kFindWork, "return work.split_idx == 0 || work.has_tokens();",
        "return work.has_tokens();"},
       {"PadIsNotCleared", kKernel, "stream.clear_pad();", ""},
       // Where rows lie.
@@ -92,19 +94,25 @@ const std::vector<PlantedBug>& planted_bugs() {
        "true", false, kRagged},
       {"WarpsSkipTheTileOfTheDiagonal", kScores, "return num_rows_ > 0 && first_token < sight_",
        "return num_rows_ > 0 && first_token + C.group_tokens < sight_", false, kRagged},
-      {"RowTilesIgnoreTheSequence", kWork, "work.row_begin = row_tile * kTileRows;",
+      {"RowTilesIgnoreTheSequence", kFindWork, "work.row_begin = found.tile * kTileRows;",
        "work.row_begin = 0;", false, kRagged},
-      {"SequenceSearchStopsEarly", kWork, "int count = params.num_seqs;",
+      {"SequenceSearchStopsEarly", kRowTiles, "int count = params.num_seqs;",
        "int count = params.num_seqs - 1;", false, kRagged},
-      {"FurtherSplitsOfLongSequencesWrite", kWork, "} else if (work.split_idx > 0) {",
+      {"OrderLosesTheLastTile", kRowTiles, "(rows + kTileRows - 1) / kTileRows",
+       "(rows + kTileRows / 2) / kTileRows", false, kRagged},
+      {"OrderTakesTheWeightOfSequence0", kRowTiles, "dev::shuffle(weight_[i], found.seq_idx % 32)",
+       "dev::shuffle(weight_[i], 0)", false, kRagged},
+      {"OrderRepeatsTheFirstTile", kRowTiles, "found.tile = position - count_above(rank);",
+       "found.tile = 0;", false, kRagged},
+      {"FurtherSplitsOfLongSequencesWrite", kFindWork, "} else if (work.split_idx > 0) {",
        "} else if (false) {", true, kRagged},
-      {"LongSequencesAreSplit", kWork, "params.num_splits > 1 && may_split<C>(work)",
+      {"LongSequencesAreSplit", kFindWork, "params.num_splits > 1 && may_split<C>(work)",
        "params.num_splits > 1", false, kRagged},
       {"SplitTilesTakeTheSequencesPlace", kMerge, "= work.row_tile * num_kv_heads",
        "= work.seq_idx * num_kv_heads", false, kRagged},
-      {"SplitsOfTilesAreShifted", kWork, "index % params.num_row_tiles", "index % params.num_seqs",
-       false, kRagged},
-      {"RowsOfOtherSequencesAreWritten", kWork, "rows_left < kTileRows ? rows_left : kTileRows",
+      {"SplitsOfTilesAreShifted", kFindWork, "index % params.num_row_tiles",
+       "index % params.num_seqs", false, kRagged},
+      {"RowsOfOtherSequencesAreWritten", kFindWork, "rows_left < kTileRows ? rows_left : kTileRows",
        "kTileRows", false, kRagged},
       {"CsrRowsIgnoreTheSequence", kLoad, "params.kv_indptr + work.seq_idx", "params.kv_indptr",
        false, kRagged},
@@ -134,15 +142,15 @@ const std::vector<PlantedBug>& planted_bugs() {
        "partial);\n    if (work.num_active_splits <= 1) {",
        false, kRagged},
       // Data types, layouts and head sizes.
-      {"KeysScaleIsThatOfHead0", kWork, "params.k_scale + scale_offset", "params.k_scale", false,
-       kElements},
-      {"ValuesScaleIsTheKeys", kWork, "params.v_scale + scale_offset",
+      {"KeysScaleIsThatOfHead0", kFindWork, "params.k_scale + scale_offset", "params.k_scale",
+       false, kElements},
+      {"ValuesScaleIsTheKeys", kFindWork, "params.v_scale + scale_offset",
        "params.k_scale + scale_offset", false, kElements},
       {"ValuesAreNotScaled", kMerge, "result_scale = work.v_scale;", "", false, kElements},
       {"ResultIsNotScaled", kMerge, "result_scale /= dev::load_global_nc(params.out_scale);", "",
        false, kElements},
-      {"QueriesScaleIsMissing", kWork, "work.qk_scale *= dev::load_global_nc(params.q_scale);", "",
-       false, kElements},
+      {"QueriesScaleIsMissing", kFindWork, "work.qk_scale *= dev::load_global_nc(params.q_scale);",
+       "", false, kElements},
       {"ElementsOfKeysAndQueriesDiffer", kOperands, "return depth * 16 + c * 4 + half * 2;",
        "return depth * 16 + half * 8 + c * 2;", false, kElements},
       {"ValuesOfTwoTokensAreSwapped", kOperands, "0x3120", "0x1302", false, kElements},
@@ -159,7 +167,8 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"VllmValuesBehindTheLastTokenAreRead", kLoad,
        "valid_bytes = valid_bytes < 0 ? 0 : valid_bytes > kCopyBytes ? kCopyBytes : valid_bytes;",
        "valid_bytes = valid_bytes < 0 ? 0 : kCopyBytes;", false, kElements},
-      {"VllmWindowsBeginInsideOfACopy", kWork, "work.token_begin &= ~15;", "", false, kElements},
+      {"VllmWindowsBeginInsideOfACopy", kFindWork, "work.token_begin &= ~15;", "", false,
+       kElements},
       {"VllmScoresAreThoseOfOtherTokens", kOperands, "return r / 2 * 4 + r % 2 + half * 2;",
        "return r + is_upper * 8;", false, kElements},
       {"SecondPartOfARowIsNotCopied", kLoad, "part < Copy::kParts", "part < 1", false, kElements},
@@ -205,7 +214,7 @@ const std::vector<PlantedBug>& planted_bugs() {
        "params.sparse.head_step > 0 ? group_size : 1", "1", false, kBlockSparse},
       {"TilesAreThoseOfTheirFirstBlock", kBlockSparseRule, "i < num_blocks", "i < 1", false,
        kBlockSparse},
-      {"TilesAreThoseOfTheLastRow", kWork, "position_of_row<C>(work, work.row_begin));",
+      {"TilesAreThoseOfTheLastRow", kFindWork, "position_of_row<C>(work, work.row_begin));",
        "work.seq_len - 1);", false, kBlockSparse},
       {"LocalTilesAreHidden", kBlockSparseRule, "last_token >= first_local || ", "", false,
        kBlockSparse},

@@ -72,6 +72,7 @@ EmulatorControls::EmulatorControls(const Driver& driver)
       configure_(find<decltype(configure_)>(driver, "pagejit_emulator_configure")),
       counters_(find<decltype(counters_)>(driver, "pagejit_emulator_counters")),
       reset_counters_(find<decltype(reset_counters_)>(driver, "pagejit_emulator_reset_counters")),
+      cta_bytes_read_(find<decltype(cta_bytes_read_)>(driver, "pagejit_emulator_cta_bytes_read")),
       last_report_(find<decltype(last_report_)>(driver, "pagejit_emulator_last_report")) {}
 
 PagejitEmulatorOptions EmulatorControls::options() const {
@@ -99,6 +100,12 @@ PagejitEmulatorCounters EmulatorControls::counters() const {
   counters.struct_size = sizeof counters;
   counters_(&counters);
   return counters;
+}
+
+std::vector<uint64_t> EmulatorControls::cta_bytes_read() const {
+  std::vector<uint64_t> bytes(cta_bytes_read_(nullptr, 0));
+  cta_bytes_read_(bytes.data(), bytes.size());
+  return bytes;
 }
 
 CapturedLaunch::CapturedLaunch(const Driver& driver, const Kernel& kernel,

@@ -25,6 +25,8 @@ class EmulatorControls {
                     uint64_t seed) const;
   void reset_counters() const { reset_counters_(); }
   PagejitEmulatorCounters counters() const;
+  // Of global memory, by each CTA of the last launch.
+  std::vector<uint64_t> cta_bytes_read() const;
   std::string last_report() const { return last_report_(); }
 
  private:
@@ -32,6 +34,7 @@ class EmulatorControls {
   decltype(&pagejit_emulator_configure) configure_;
   decltype(&pagejit_emulator_counters) counters_;
   decltype(&pagejit_emulator_reset_counters) reset_counters_;
+  decltype(&pagejit_emulator_cta_bytes_read) cta_bytes_read_;
   decltype(&pagejit_emulator_last_report) last_report_;
 };
 

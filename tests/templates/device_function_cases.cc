@@ -1,5 +1,6 @@
 #include "tests/templates/device_function_cases.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -151,6 +152,23 @@ std::vector<DeviceFunctionCase> exchange_cases() {
                    32, 96, [](const Words&) {
                      Words out;
                      for (int i = 0; i < 32; ++i) out.insert(out.end(), {0, 11, 32});
+                     return out;
+                   }});
+  cases.push_back({"ReduceLanes",
+                   "const int v = static_cast<int>(in[lane]);"
+                   "out[lane * 2] = static_cast<uint32_t>(dev::sum_lanes(v));"
+                   "out[lane * 2 + 1] = static_cast<uint32_t>(dev::max_lanes(v));",
+                   32, 64, [](const Words& in) {
+                     uint32_t sum = 0;
+                     int32_t largest = static_cast<int32_t>(in[0]);
+                     for (int i = 0; i < 32; ++i) {
+                       sum += in[i];
+                       largest = std::max(largest, static_cast<int32_t>(in[i]));
+                     }
+                     Words out;
+                     for (int i = 0; i < 32; ++i) {
+                       out.insert(out.end(), {sum, static_cast<uint32_t>(largest)});
+                     }
                      return out;
                    }});
   cases.push_back(

@@ -206,6 +206,12 @@ PAGEJIT_UNCHECKED inline bool any(bool p, Loc loc = Loc::current()) {
 PAGEJIT_UNCHECKED inline int count_lanes(bool p, Loc loc = Loc::current()) {
   return api->count_lanes(p, loc);
 }
+PAGEJIT_UNCHECKED inline int sum_lanes(int v, Loc loc = Loc::current()) {
+  return api->reduce_lanes(v, false, loc);
+}
+PAGEJIT_UNCHECKED inline int max_lanes(int v, Loc loc = Loc::current()) {
+  return api->reduce_lanes(v, true, loc);
+}
 PAGEJIT_UNCHECKED inline void sync_warp(Loc loc = Loc::current()) { api->sync_warp(loc); }
 PAGEJIT_UNCHECKED inline void sync_cta(Loc loc = Loc::current()) { api->sync_cta(loc); }
 PAGEJIT_UNCHECKED inline void sync_named(int barrier, int num_threads, Loc loc = Loc::current()) {

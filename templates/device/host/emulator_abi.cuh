@@ -7,7 +7,7 @@
 namespace pagejit_emulator {
 
 // An image of another number is refused at load.
-constexpr int kEmulatorAbi = 5;
+constexpr int kEmulatorAbi = 6;
 
 // A line of the kernel text.
 struct Loc {
@@ -50,6 +50,7 @@ struct Api {
   unsigned (*shuffle_xor)(unsigned value, int lane_mask, Loc loc);
   unsigned long long (*shuffle)(unsigned long long value, int src_lane, Loc loc);
   int (*count_lanes)(bool p, Loc loc);
+  int (*reduce_lanes)(int value, bool largest, Loc loc);  // the largest, else the sum
   void (*sync_warp)(Loc loc);
 
   void (*sync_cta)(Loc loc);

@@ -12,3 +12,4 @@
 #include "read_only.cuh"
 #include "async_copy.cuh"
 #include "sync.cuh"
+#include "reduce.cuh"

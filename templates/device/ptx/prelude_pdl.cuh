@@ -12,4 +12,5 @@
 #include "read_only_ordered.cuh"
 #include "async_copy.cuh"
 #include "sync.cuh"
+#include "reduce.cuh"
 #include "grid_dependency.cuh"

@@ -287,8 +287,8 @@ struct AttentionParams {
 // Grid where each sequence has one query token: x = split, y = KV head, z = sequence.
 //
 // Grid where is_ragged: x = row tile or split, y = KV head. The first num_row_tiles CTAs of x are
-// row tiles, the last tile of each sequence first, since under a causal mask it sees the most keys;
-// each reads all keys that its rows see, or their first split. The others are the further splits,
+// row tiles, those that see the most keys first (attention/row_tiles.cuh): over all sequences in
+// kernels for many query tokens and at most 128 sequences, else within each sequence; each reads all keys that its rows see, or their first split. The others are the further splits,
 // num_splits - 1 for each sequence; only sequences of one row tile have them, so that partials
 // never take more than one tile of rows per sequence and KV head.
 //
@@ -459,8 +459,8 @@ struct AttentionShared<C, false> {
 };
 #line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
-// What one CTA does: its sequence, KV head, rows and range of KV tokens, found from the lengths on
-// the device; and what a debug kernel says when it finds something wrong.
+// What one CTA does: its sequence, KV head, rows and range of KV tokens; what its rows see; and what
+// a debug kernel says when it finds something wrong.
 
 
 constexpr float kLog2E = 1.44269504088896341f;
@@ -534,8 +534,12 @@ PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
 #line 217 "attention/work.cuh"
   return seq_len < 0 ? 0 : seq_len;
 }
+#line 10 "attention/attention.cu.tmpl"
+#line 1 "attention/find_work.cuh"
+// The work of this CTA, found from the lengths on the device.
 
-#line 304 "attention/work.cuh"
+
+#line 52 "attention/find_work.cuh"
 // Sequence, split and rows of this CTA.
 template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
@@ -553,7 +557,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 322 "attention/work.cuh"
+#line 70 "attention/find_work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 template <AttentionConfig C>
@@ -562,11 +566,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows<C>(params, work)) return false;
   work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#line 345 "attention/work.cuh"
+#line 93 "attention/find_work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 371 "attention/work.cuh"
+#line 119 "attention/find_work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -588,9 +592,9 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
-#line 393 "attention/work.cuh"
+#line 141 "attention/find_work.cuh"
 }
-#line 7 "attention/attention.cu.tmpl"
+#line 11 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -790,7 +794,7 @@ class KvStream {
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
-#line 8 "attention/attention.cu.tmpl"
+#line 12 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -852,7 +856,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 9 "attention/attention.cu.tmpl"
+#line 13 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -890,7 +894,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 13 "attention/attention.cu.tmpl"
+#line 17 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -975,7 +979,7 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-#line 15 "attention/attention.cu.tmpl"
+#line 19 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
 // biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
@@ -1098,7 +1102,7 @@ class ScoreChange {
   int num_rows_;  // of this warp; 0 or less: none
 #line 301 "attention/scores.cuh"
 };
-#line 16 "attention/attention.cu.tmpl"
+#line 20 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1240,7 +1244,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 20 "attention/attention.cu.tmpl"
+#line 24 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1495,7 +1499,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 21 "attention/attention.cu.tmpl"
+#line 25 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1632,17 +1636,17 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   serve_split<C>(params, work, shared);
 #line 163 "attention/attention.cuh"
 }
-#line 25 "attention/attention.cu.tmpl"
+#line 29 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 37 "attention/attention.cu.tmpl"
+#line 41 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 44 "attention/attention.cu.tmpl"
+#line 48 "attention/attention.cu.tmpl"
     .kv_alignment = 16,
-#line 66 "attention/attention.cu.tmpl"
+#line 70 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .head_size_v = 128,
@@ -1657,12 +1661,12 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 86 "attention/attention.cu.tmpl"
+#line 90 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 93 "attention/attention.cu.tmpl"
+#line 97 "attention/attention.cu.tmpl"
   attention<kConfig>(params);
 }
 

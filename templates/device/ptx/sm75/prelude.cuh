@@ -13,3 +13,4 @@
 #include "device/ptx/read_only.cuh"
 #include "copy.cuh"
 #include "device/ptx/sync.cuh"
+#include "reduce.cuh"
