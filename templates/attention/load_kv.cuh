@@ -3,8 +3,8 @@
 // offsets when they issue the copies.
 #pragma once
 
-// Where one token's row starts in the caches, in elements; 0 where there is no token, whose row is
-// filled with zeros.
+// Where one token's row starts in the caches, in elements; anything where there is no token, whose
+// row is filled with zeros.
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
@@ -118,11 +118,12 @@ class KvStream {
   PAGEJIT_DEVICE KvRowOffsets locate(int tile_idx) const {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
-    if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {};
+    bool exists = tile_idx < num_tiles_ && lane < C.group_tokens && token < work_.token_end;
 #if PAGEJIT_INVARIANT_BEGIN
-    if (token < work_.range_begin) return {};
+    exists &= token >= work_.range_begin;
 #endif
 #if PAGEJIT_KV_CONTIGUOUS
+    if (!exists) return {};
     const int64_t row = static_cast<int64_t>(first_row_) + token;
 #if PAGEJIT_TOKEN_SCALES
     return {row * params_.k_stride_token, row * params_.v_stride_token,
@@ -133,7 +134,8 @@ class KvStream {
 #else
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
-    const int block_id = dev::load_global_nc(block_ids_ + block_position);
+    // Of a token that does not exist: 0, and an offset that is not read from.
+    const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
 #if PAGEJIT_DEBUG
     if (block_id < 0 || (params_.num_blocks > 0 && block_id >= params_.num_blocks)) {
       report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, block_position,

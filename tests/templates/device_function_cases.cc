@@ -191,8 +191,20 @@ std::vector<DeviceFunctionCase> exchange_cases() {
   return cases;
 }
 
+// Nothing is at the addresses of odd lanes.
+DeviceFunctionCase conditional_load_case(const char* name) {
+  return {name,
+          "const int* p = lane % 2 == 0 ? reinterpret_cast<const int*>(in) + lane : nullptr;"
+          "out[lane] = static_cast<uint32_t>(dev::load_global_nc_if(lane % 2 == 0, p));",
+          32, 32, [](const Words& in) {
+            Words out;
+            for (size_t i = 0; i < 32; ++i) out.push_back(i % 2 == 0 ? in[i] : 0);
+            return out;
+          }};
+}
+
 std::vector<DeviceFunctionCase> memory_cases() {
-  std::vector<DeviceFunctionCase> cases;
+  std::vector<DeviceFunctionCase> cases = {conditional_load_case("LoadNcIf")};
   for (const char* load : {"load_global", "load_global_nc"}) {
     const std::string prefix = std::string(load) == "load_global" ? "LoadStore" : "LoadNcStore";
     for (const int bytes : {4, 8, 16}) {
@@ -355,7 +367,8 @@ std::vector<DeviceFunctionCase> memory_cases() {
 std::vector<DeviceFunctionCase> grid_dependency_cases() {
   std::vector<DeviceFunctionCase> cases = {copy_case("GridDependencyLoad4", 4, "load_global_nc"),
                                            copy_case("GridDependencyLoad8", 8, "load_global_nc"),
-                                           copy_case("GridDependencyLoad16", 16, "load_global_nc")};
+                                           copy_case("GridDependencyLoad16", 16, "load_global_nc"),
+                                           conditional_load_case("GridDependencyLoadIf")};
   for (DeviceFunctionCase& test : cases) {
     test.body = "dev::grid_dependency_wait(); dev::grid_dependency_launch();" + test.body;
     test.least_sm = 90;

@@ -37,6 +37,11 @@ PAGEJIT_UNCHECKED inline T load_global_nc(const T* p, Loc loc = Loc::current()) 
   return load_global(p, loc);
 }
 
+PAGEJIT_UNCHECKED inline int load_global_nc_if(bool exists, const int* p,
+                                               Loc loc = Loc::current()) {
+  return exists ? load_global(p, loc) : 0;
+}
+
 template <class T>
 PAGEJIT_UNCHECKED inline void store_global(T* p, T value, Loc loc = Loc::current()) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 ||

@@ -601,8 +601,8 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 // offsets when they issue the copies.
 
 
-// Where one token's row starts in the caches, in elements; 0 where there is no token, whose row is
-// filled with zeros.
+// Where one token's row starts in the caches, in elements; anything where there is no token, whose
+// row is filled with zeros.
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
@@ -694,18 +694,19 @@ class KvStream {
   PAGEJIT_DEVICE KvRowOffsets locate(int tile_idx) const {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
-    if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {};
-#line 134 "attention/load_kv.cuh"
+    bool exists = tile_idx < num_tiles_ && lane < C.group_tokens && token < work_.token_end;
+#line 135 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
-    const int block_id = dev::load_global_nc(block_ids_ + block_position);
-#line 144 "attention/load_kv.cuh"
+    // Of a token that does not exist: 0, and an offset that is not read from.
+    const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
+#line 146 "attention/load_kv.cuh"
     const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
-#line 156 "attention/load_kv.cuh"
+#line 158 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 160 "attention/load_kv.cuh"
+#line 162 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -713,33 +714,33 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 171 "attention/load_kv.cuh"
+#line 173 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 176 "attention/load_kv.cuh"
+#line 178 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 183 "attention/load_kv.cuh"
+#line 185 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
-#line 187 "attention/load_kv.cuh"
+#line 189 "attention/load_kv.cuh"
     dev::cp_async_commit();
     if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
-#line 190 "attention/load_kv.cuh"
+#line 192 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 201 "attention/load_kv.cuh"
+#line 203 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 204 "attention/load_kv.cuh"
+#line 206 "attention/load_kv.cuh"
   };
 
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
 
-#line 255 "attention/load_kv.cuh"
+#line 257 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -778,16 +779,16 @@ class KvStream {
     }
   }
 
-#line 306 "attention/load_kv.cuh"
+#line 308 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 319 "attention/load_kv.cuh"
-  const int* block_ids_;  // of this sequence's blocks
 #line 321 "attention/load_kv.cuh"
+  const int* block_ids_;  // of this sequence's blocks
+#line 323 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
