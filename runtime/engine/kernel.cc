@@ -186,7 +186,7 @@ std::string describe_report(const WorkspaceHeader& header) {
   const std::string where = fmt::format("sequence {}", header.debug_seq_idx);
   switch (header.debug_code) {
     case pagejit_shared::kDebugBadBlockId:
-      return fmt::format("{}: block_table entry {} is {}, must be in [0, num_blocks)", where,
+      return fmt::format("{}: entry {} of its block table is {}, must be in [0, num_blocks)", where,
                          header.debug_position, header.debug_value);
     case pagejit_shared::kDebugBadSeqLen:
       return fmt::format("{}: seq_len is {}, must be in [0, max_blocks_per_seq * block_size]",
@@ -195,6 +195,16 @@ std::string describe_report(const WorkspaceHeader& header) {
       return fmt::format(
           "{}: query_start_loc[{}] is {}, must be in [query_start_loc[{}], num_query_tokens]",
           where, header.debug_position, header.debug_value, header.debug_seq_idx);
+    case pagejit_shared::kDebugBadKvIndptr:
+    case pagejit_shared::kDebugBadKvStartLoc: {
+      const char* name =
+          header.debug_code == pagejit_shared::kDebugBadKvIndptr ? "kv_indptr" : "kv_start_loc";
+      return fmt::format("{}: {}[{}] is {}, must not be negative nor less than the entry before",
+                         where, name, header.debug_position, header.debug_value);
+    }
+    case pagejit_shared::kDebugBadLastBlockLen:
+      return fmt::format("{}: kv_last_block_len is {}, must be in [1, block_size]", where,
+                         header.debug_value);
     case pagejit_shared::kDebugBadWorkspace:
       return fmt::format(
           "{}: the workspace's first word is {:#x}, must be {:#x}; call workspace_init "

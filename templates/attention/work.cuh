@@ -198,21 +198,55 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 #endif
 }
 
+#if PAGEJIT_DEBUG
+// Whether the sequence's table holds its length; reports what is wrong.
+template <AttentionConfig C>
+PAGEJIT_DEVICE bool check_table(const AttentionParams& params, int seq_idx) {
+  pagejit_shared::DebugCode code = pagejit_shared::kDebugOk;
+  int position = 0;
+  int value = 0;
+#if PAGEJIT_KV_CSR || PAGEJIT_KV_CONTIGUOUS
+#if PAGEJIT_KV_CSR
+  const int* starts = params.kv_indptr + seq_idx;
+  constexpr auto kBadStart = pagejit_shared::kDebugBadKvIndptr;
+#else
+  const int* starts = params.kv_start_loc + seq_idx;
+  constexpr auto kBadStart = pagejit_shared::kDebugBadKvStartLoc;
+#endif
+  const int begin = dev::load_global_nc(starts);
+  const int end = dev::load_global_nc(starts + 1);
+  if (begin < 0 || end < begin) {
+    code = kBadStart;
+    position = begin < 0 ? seq_idx : seq_idx + 1;
+    value = begin < 0 ? begin : end;
+  }
+#if PAGEJIT_KV_CSR
+  const int in_last = dev::load_global_nc(params.kv_last_block_len + seq_idx);
+  if (end > begin && (in_last < 1 || in_last > C.block_size)) {
+    code = pagejit_shared::kDebugBadLastBlockLen;
+    value = in_last;
+  }
+#endif
+#else
+  const int seq_len = dev::load_global_nc(params.seq_lens + seq_idx);
+  if (seq_len < 0 || seq_len > static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size) {
+    code = pagejit_shared::kDebugBadSeqLen;
+    value = seq_len;
+  }
+#endif
+  if (code == pagejit_shared::kDebugOk) return true;
+  if (dev::thread_idx() == 0) report_debug(params, code, seq_idx, position, value);
+  return false;
+}
+
+#endif
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
-  const int seq_len = load_table_len<C>(params, seq_idx);
 #if PAGEJIT_DEBUG
-  const int64_t capacity = C.kv_table == pagejit_shared::KvTable::kBlocks
-                               ? static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size
-                               : 0x7fffffff;
-  if (seq_len < 0 || seq_len > capacity) {
-    if (dev::thread_idx() == 0) {
-      report_debug(params, pagejit_shared::kDebugBadSeqLen, seq_idx, 0, seq_len);
-    }
-    return 0;
-  }
+  if (!check_table<C>(params, seq_idx)) return 0;
 #endif
+  const int seq_len = load_table_len<C>(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }

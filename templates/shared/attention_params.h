@@ -291,6 +291,9 @@ enum DebugCode : int {
   kDebugBadCounter = 4,     // value = the counter found; position = unit
   kDebugBadQueryRange = 5,  // value = query_start_loc[position], less than the one before or beyond
                             // the query tokens; position = seq_idx + 1
+  kDebugBadKvIndptr = 6,    // value = kv_indptr[position], negative or less than the one before
+  kDebugBadLastBlockLen = 7,  // value = the tokens of the last block: not in [1, block_size]
+  kDebugBadKvStartLoc = 8,    // value = kv_start_loc[position], negative or less than the one before
 };
 
 struct WorkspaceHeader {

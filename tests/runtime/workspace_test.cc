@@ -51,7 +51,7 @@ TEST_F(WorkspaceTest, ReportIsReadOnceAndCleared) {
   const Status status = kernel.read_debug_report(start, nullptr);
   EXPECT_EQ(status.code(), StatusCode::kDeviceCheckFailed);
   EXPECT_EQ(status.message(),
-            "sequence 3: block_table entry 7 is 12345678901, must be in [0, num_blocks)");
+            "sequence 3: entry 7 of its block table is 12345678901, must be in [0, num_blocks)");
   EXPECT_TRUE(kernel.read_debug_report(start, nullptr)) << "cleared";
   EXPECT_EQ(header->magic, pagejit_shared::kWorkspaceMagic);
 }
@@ -59,6 +59,9 @@ TEST_F(WorkspaceTest, ReportIsReadOnceAndCleared) {
 TEST_F(WorkspaceTest, EveryReportHasItsSentence) {
   const std::pair<int, const char*> reports[] = {
       {pagejit_shared::kDebugBadSeqLen, "seq_len is -4"},
+      {pagejit_shared::kDebugBadKvIndptr, "kv_indptr[7] is -4"},
+      {pagejit_shared::kDebugBadKvStartLoc, "kv_start_loc[7] is -4"},
+      {pagejit_shared::kDebugBadLastBlockLen, "kv_last_block_len is -4"},
       {pagejit_shared::kDebugBadWorkspace, "call workspace_init"},
       {pagejit_shared::kDebugBadCounter, "the counter of merge unit 7 is -4"},
       {99, "unknown report 99"}};

@@ -236,31 +236,75 @@ TEST_P(ChangingQueriesTest, OneCapturedGraphServesThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Queries, ChangingQueriesTest,
-                         testing::Values(QueryLengths::kFew, QueryLengths::kShared),
+                         testing::Values(QueryLengths::kFew, QueryLengths::kMany,
+                                         QueryLengths::kShared),
                          [](const testing::TestParamInfo<QueryLengths>& test) {
-                           return test.param == QueryLengths::kFew ? "few" : "shared";
+                           return test.param == QueryLengths::kFew    ? "few"
+                                  : test.param == QueryLengths::kMany ? "many"
+                                                                      : "shared";
                          });
 
-TEST_F(RaggedLaunchTest, InconsistentQueryRangesAreReported) {
-  KernelSpec spec = ragged(QueryLengths::kFew, Causality::kCausal, kBF16, 64, 16, 4);
-  spec.debug = true;
-  set_up(spec, 2);
-  const std::vector<int32_t> good = batch_.query_start_loc;
-  // Entry 3 falls behind entry 2; the last one lies beyond the query tokens.
-  for (const auto& [entry, bad] :
-       {std::pair<size_t, int32_t>{3, good[2] - 1}, std::pair<size_t, int32_t>{7, good[7] + 1}}) {
-    std::vector<int32_t> wrong = good;
-    wrong[entry] = bad;
-    ASSERT_TRUE(device_batch_->set_query_start_loc(wrong).is_ok());
+class InconsistentTablesTest : public RaggedLaunchTest {
+ protected:
+  void set_up_debug(QueryLengths queries, KvTable kv_table) {
+    KernelSpec spec = ragged(queries, Causality::kCausal, kBF16, 64, 16, 4);
+    spec.kv_table = kv_table;
+    if (kv_table == KvTable::kContiguous) spec.block_size = 1;
+    spec.debug = true;
+    set_up(spec, 2);
+  }
+
+  void expect_report(const Status& changed, const std::string& part) {
+    ASSERT_TRUE(changed.is_ok()) << changed.to_string();
     const Status launched = kernel_.launch(args_, nullptr);
     ASSERT_TRUE(launched.is_ok()) << launched.to_string() << report();
     const Status status = kernel_.read_debug_report(workspace_.buffer().data(), nullptr);
     EXPECT_EQ(status.code(), StatusCode::kDeviceCheckFailed) << status.to_string();
-    EXPECT_NE(status.message().find("query_start_loc[" + std::to_string(entry) + "] is " +
-                                    std::to_string(bad)),
-              std::string::npos)
-        << status.message();
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
   }
+};
+
+TEST_F(InconsistentTablesTest, QueryStartLocIsReported) {
+  for (QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
+    set_up_debug(queries, KvTable::kBlocks);
+    const std::vector<int32_t> good = batch_.query_start_loc;
+    // Entry 3 falls behind entry 2; the last one lies beyond the query tokens.
+    for (const auto& [entry, bad] :
+         {std::pair<size_t, int32_t>{3, good[2] - 1}, std::pair<size_t, int32_t>{7, good[7] + 1}}) {
+      std::vector<int32_t> wrong = good;
+      wrong[entry] = bad;
+      expect_report(device_batch_->set_query_start_loc(wrong),
+                    "query_start_loc[" + std::to_string(entry) + "] is " + std::to_string(bad));
+    }
+  }
+}
+
+TEST_F(InconsistentTablesTest, CsrIsReported) {
+  for (QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany}) {
+    set_up_debug(queries, KvTable::kCsr);
+    std::vector<int32_t> indptr = batch_.kv_indptr;
+    indptr[4] = indptr[3] - 1;
+    expect_report(device_batch_->set_kv_indptr(indptr),
+                  "sequence 3: kv_indptr[4] is " + std::to_string(indptr[4]));
+    ASSERT_TRUE(device_batch_->set_kv_indptr(batch_.kv_indptr).is_ok());
+    for (int32_t bad : {0, -5, 17, 0x7fffffff}) {
+      std::vector<int32_t> lens = batch_.kv_last_block_len;
+      lens[3] = bad;
+      expect_report(device_batch_->set_kv_last_block_len(lens),
+                    "sequence 3: kv_last_block_len is " + std::to_string(bad));
+    }
+  }
+}
+
+TEST_F(InconsistentTablesTest, KvStartLocIsReported) {
+  set_up_debug(QueryLengths::kMany, KvTable::kContiguous);
+  std::vector<int32_t> starts = batch_.kv_start_loc;
+  starts[3] = starts[2] - 1;
+  expect_report(device_batch_->set_kv_start_loc(starts),
+                "sequence 2: kv_start_loc[3] is " + std::to_string(starts[3]));
+  starts = batch_.kv_start_loc;
+  starts[0] = -1;
+  expect_report(device_batch_->set_kv_start_loc(starts), "sequence 0: kv_start_loc[0] is -1");
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, RaggedTest, testing::ValuesIn(make_cases()),

@@ -132,6 +132,19 @@ Result<AttentionResults> DeviceBatch::download() const {
   return results;
 }
 
+Status DeviceBatch::set_kv_indptr(const std::vector<int32_t>& kv_indptr) {
+  return kv_indptr_.upload(0, kv_indptr.data(), kv_indptr.size() * sizeof(int32_t));
+}
+
+Status DeviceBatch::set_kv_last_block_len(const std::vector<int32_t>& kv_last_block_len) {
+  return kv_last_block_len_.upload(0, kv_last_block_len.data(),
+                                   kv_last_block_len.size() * sizeof(int32_t));
+}
+
+Status DeviceBatch::set_kv_start_loc(const std::vector<int32_t>& kv_start_loc) {
+  return kv_start_loc_.upload(0, kv_start_loc.data(), kv_start_loc.size() * sizeof(int32_t));
+}
+
 Status DeviceBatch::set_seq_lens(const std::vector<int32_t>& seq_lens) {
   return seq_lens_.upload(0, seq_lens.data(), seq_lens.size() * sizeof(int32_t));
 }

@@ -30,6 +30,9 @@ class DeviceBatch {
   Status set_seq_lens(const std::vector<int32_t>& seq_lens);
   Status set_query_start_loc(const std::vector<int32_t>& query_start_loc);
   Status set_block_table(const std::vector<int32_t>& block_table);
+  Status set_kv_indptr(const std::vector<int32_t>& kv_indptr);
+  Status set_kv_last_block_len(const std::vector<int32_t>& kv_last_block_len);
+  Status set_kv_start_loc(const std::vector<int32_t>& kv_start_loc);
 
  private:
   DeviceBatch() = default;

@@ -340,6 +340,9 @@ enum DebugCode : int {
   kDebugBadCounter = 4,     // value = the counter found; position = unit
   kDebugBadQueryRange = 5,  // value = query_start_loc[position], less than the one before or beyond
                             // the query tokens; position = seq_idx + 1
+  kDebugBadKvIndptr = 6,    // value = kv_indptr[position], negative or less than the one before
+  kDebugBadLastBlockLen = 7,  // value = the tokens of the last block: not in [1, block_size]
+  kDebugBadKvStartLoc = 8,    // value = kv_start_loc[position], negative or less than the one before
 };
 
 struct WorkspaceHeader {
@@ -526,12 +529,13 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 #line 199 "attention/work.cuh"
 }
 
+#line 243 "attention/work.cuh"
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
+#line 250 "attention/work.cuh"
   const int seq_len = load_table_len<C>(params, seq_idx);
-#line 217 "attention/work.cuh"
   return seq_len < 0 ? 0 : seq_len;
 }
 #line 10 "attention/attention.cu.tmpl"
