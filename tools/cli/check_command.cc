@@ -17,6 +17,7 @@ struct CheckFlags {
   uint64_t seed = 1;
   int num_batches = 2;  // the borders of blocks, and one of random lengths
   int num_splits = 0;
+  int cascade_levels = 0;  // 0: no cascade
   std::string json_path;
 };
 
@@ -46,8 +47,7 @@ class CheckRun {
     const int max_kv_heads = session_.is_emulator() ? 2 : 0;
     CheckOptions options = make_check(item, max_kv_heads, flags_.seed, batch_idx);
     options.num_splits = flags_.num_splits;
-    const Result<CheckReport> report =
-        run_check(session_.engine(), session_.device(), item.spec, options);
+    const Result<CheckReport> report = run(item, options, max_kv_heads, batch_idx);
     std::vector<std::string> row = {item.model, short_spec(item.spec),
                                     std::to_string(options.batch.num_kv_heads),
                                     std::string(cache_layout_name(options.batch.layout))};
@@ -56,6 +56,7 @@ class CheckRun {
     line["model"] = item.model;
     line["num_kv_heads"] = options.batch.num_kv_heads;
     line["layout"] = cache_layout_name(options.batch.layout);
+    if (flags_.cascade_levels > 0) line["cascade_levels"] = flags_.cascade_levels;
     line["seed"] = options.batch.seed;
     if (!report) {
       row.resize(table_columns().size() - 1);
@@ -93,6 +94,17 @@ class CheckRun {
   }
 
  private:
+  Result<CheckReport> run(const WorkItem& item, const CheckOptions& options, int max_kv_heads,
+                          int batch_idx) {
+    if (flags_.cascade_levels == 0) {
+      return run_check(session_.engine(), session_.device(), item.spec, options);
+    }
+    CascadeCheckOptions cascade =
+        make_cascade_check(item, flags_.cascade_levels, max_kv_heads, flags_.seed, batch_idx);
+    cascade.num_splits = flags_.num_splits;
+    return run_cascade_check(session_.engine(), session_.device(), {item.spec}, cascade);
+  }
+
   static std::vector<TableColumn> table_columns() {
     const auto right = [](const char* title) { return TableColumn{title, Align::kRight}; };
     return {{"model"},           {"spec"},
@@ -144,6 +156,11 @@ void check(CheckFlags flags, CommandContext& context) {
         Status(StatusCode::kInvalidArgument,
                "--batches " + std::to_string(flags.num_batches) + ": must be in [1, 1000]"));
   }
+  if (flags.cascade_levels < 0 || flags.cascade_levels > kMaxCascadeLevels) {
+    return context.fail(Status(StatusCode::kInvalidArgument,
+                               "--cascade " + std::to_string(flags.cascade_levels) +
+                                   ": must be in [1, " + std::to_string(kMaxCascadeLevels) + "]"));
+  }
   const Result<WorkList> work = choose_work(flags.spec);
   if (!work) return context.fail(work.status());
   flags.session.allow_emulator = true;
@@ -189,6 +206,11 @@ void add_check_command(CLI::App& app, CommandContext& context) {
       ->add_option("--num-splits", flags->num_splits,
                    "Splits per sequence (default: the library's choice)")
       ->type_name("N");
+  command
+      ->add_option("--cascade", flags->cascade_levels,
+                   "Each kernel's cascade instead, of so many levels: groups of sequences share "
+                   "prefixes")
+      ->type_name("LEVELS");
   add_engine_flags(*command, &flags->session.engine, true);
   command
       ->add_option("--json", flags->json_path,
@@ -200,6 +222,7 @@ void add_check_command(CLI::App& app, CommandContext& context) {
           "Examples:\n"
           "  pagejit check --model config.json --tp 2\n"
           "  pagejit check --head-size 128 --group-size 4 --batches 10 --seed 7\n"
+          "  pagejit check --head-size 128 --group-size 4 --cascade 2\n"
           "  pagejit check --head-size 64 --group-size 71 --driver emulator --arch sm_80\n\n") +
       kExitCodeHelp);
   command->callback([flags, &context] { check(*flags, context); });

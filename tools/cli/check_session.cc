@@ -109,4 +109,29 @@ CheckOptions make_check(const WorkItem& item, int max_kv_heads, uint64_t seed, i
   return options;
 }
 
+CascadeCheckOptions make_cascade_check(const WorkItem& item, int num_levels, int max_kv_heads,
+                                       uint64_t seed, int batch_idx) {
+  CheckOptions suffixes = make_check(item, max_kv_heads, seed, batch_idx);
+  const auto num_seqs = static_cast<int>(suffixes.batch.seq_lens.size());
+  for (size_t i = 0; i < suffixes.batch.query_lens.size(); ++i) {
+    // A level's query tokens stand at the end of its KV tokens.
+    int& queries = suffixes.batch.query_lens[i];
+    queries = std::min(queries, suffixes.batch.seq_lens[i]);
+  }
+  CascadeCheckOptions options;
+  for (int level = 0; level + 1 < num_levels; ++level) {
+    // Half as many sequences per group on each level; prefixes that end within a block, and one
+    // that is empty.
+    const int most = std::max(1, num_seqs >> level);
+    std::vector<CascadeGroup>& groups = options.batch.prefixes.emplace_back();
+    for (int seq = 0; seq < num_seqs; seq += most) {
+      const bool is_empty = seq > 0 && seq + most >= num_seqs;
+      groups.push_back({std::min(most, num_seqs - seq),
+                        is_empty ? 0 : 7 * item.spec.block_size + 130 / (level + 1) + seq});
+    }
+  }
+  options.batch.batch = suffixes.batch;
+  return options;
+}
+
 }  // namespace pagejit::cli

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/check/cascade_check.h"
 #include "tools/check/check.h"
 #include "tools/cli/engine_flags.h"
 #include "tools/cli/work_flags.h"
@@ -46,5 +47,10 @@ class CheckSession {
 // `batch_idx` 0: lengths at the borders of blocks and tiles; others: random lengths with at least
 // one of 2,048 tokens, another cache layout each. The same arguments give the same data.
 CheckOptions make_check(const WorkItem& item, int max_kv_heads, uint64_t seed, int batch_idx);
+
+// The same as a cascade of num_levels >= 1 levels: make_check()'s sequences are the suffixes, and
+// groups of them share prefixes.
+CascadeCheckOptions make_cascade_check(const WorkItem& item, int num_levels, int max_kv_heads,
+                                       uint64_t seed, int batch_idx);
 
 }  // namespace pagejit::cli

@@ -137,6 +137,24 @@ TEST(CheckTest, OptionsOfASpecOfOnesOwnAreChecked) {
   EXPECT_THAT(result.out, HasSubstr("2 of 2 checks passed"));
 }
 
+TEST(CheckTest, CascadesAreChecked) {
+  const CommandRunner runner;
+  for (const char* queries : {"one", "few", "many"}) {
+    std::vector<std::string> arguments = {
+        "check",   "--head-size", "64",        "--group-size", "3",        "--queries",
+        queries,   "--sinks",     "--cascade", "3",            "--driver", "emulator"};
+    if (std::string(queries) != "one") arguments.emplace_back("--causal");
+    const CommandResult result = runner.run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("2 of 2 checks passed"));
+  }
+  const CommandResult refused =
+      runner.run({"check", "--head-size", "64", "--group-size", "3", "--window", "30", "--cascade",
+                  "2", "--driver", "emulator", "--batches", "1"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("window"));
+}
+
 TEST(CheckTest, ModelWithUnsupportedLayersChecksTheOthers) {
   const CommandResult result = CommandRunner().run(
       {"check", "--model", model_file("qwen3-next-80b"), "--driver", "emulator", "--batches", "1"});

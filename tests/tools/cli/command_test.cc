@@ -78,6 +78,7 @@ TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
        {"explain", "--head-size", "100", "--group-size", "4", "--arch", "sm_80"},
        1,
        "head_size 100"},
+      {"check's cascade", {"check", "--cascade", "33"}, 1, "--cascade 33: must be in [1, 32]"},
       {"check's batches", {"check", "--batches", "0"}, 1, "--batches 0: must be in [1, 1000]"},
       {"a driver", {"check", "--driver", "/nonexistent/libcuda.so"}, 3, "/nonexistent/libcuda.so"},
   };
