@@ -140,9 +140,9 @@ TEST(CheckTest, OptionsOfASpecOfOnesOwnAreChecked) {
 TEST(CheckTest, CascadesAreChecked) {
   const CommandRunner runner;
   for (const char* queries : {"one", "few", "many"}) {
-    std::vector<std::string> arguments = {
-        "check",   "--head-size", "64",        "--group-size", "3",        "--queries",
-        queries,   "--sinks",     "--cascade", "3",            "--driver", "emulator"};
+    std::vector<std::string> arguments = {"check",     "--head-size", "64",       "--group-size",
+                                          "3",         "--queries",   queries,    "--sinks",
+                                          "--cascade", "3",           "--driver", "emulator"};
     if (std::string(queries) != "one") arguments.emplace_back("--causal");
     const CommandResult result = runner.run(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
