@@ -3,11 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <regex>
-#include <sstream>
 
-#include "cache/sha256.h"
 #include "generator/planner.h"
 
 namespace pagejit {
@@ -198,47 +195,6 @@ TEST(RendererTest, GridDependenciesAreOnlyInKernelsForThem) {
   EXPECT_THAT(plain, HasSubstr("word.load_nc(p);"));
   EXPECT_THAT(gpu, Not(HasSubstr("word.load_nc(p);")));
 }
-
-// Golden sources: a change of any of them is a change of every user's cache key, and is made on
-// purpose: PAGEJIT_UPDATE_GOLDEN=1 writes them anew. One is kept whole, for people to read; of the
-// others the banner, the configuration and the entry, and the digest of the text between them.
-class GoldenSourceTest : public ::testing::TestWithParam<const char*> {};
-
-constexpr const char* kWholeGolden = "decode head_size=128 block_size=16 group_size=4";
-
-std::string golden_text(const std::string& text) {
-  const size_t begin = text.find("#line ");
-  const size_t end = text.find("constexpr AttentionConfig kConfig = {");
-  EXPECT_NE(begin, std::string::npos);
-  EXPECT_NE(end, std::string::npos);
-  return text.substr(0, begin) + "... sha256 " +
-         cache::to_hex(cache::sha256({std::string_view(text).substr(begin, end - begin)})) +
-         " ...\n" + text.substr(end);
-}
-
-TEST_P(GoldenSourceTest, IsWhatItWas) {
-  const KernelSpec spec = *parse_spec(GetParam());
-  std::string text = kernel_text(render_text(spec, *parse_target("sm_90a")));
-  if (GetParam() != std::string_view(kWholeGolden)) text = golden_text(text);
-  std::string name = canonical_text(spec);
-  for (char& c : name) c = c == ' ' || c == '=' ? '_' : c;
-  const std::string path = std::string(PAGEJIT_TEST_GOLDEN_DIR) + "/" + name + ".cu";
-  if (std::getenv("PAGEJIT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
-  std::ifstream file(path);
-  ASSERT_TRUE(file) << path << " is missing; PAGEJIT_UPDATE_GOLDEN=1 writes it";
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_TRUE(golden.str() == text) << "the rendered source differs from " << path
-                                    << "; if that is meant, PAGEJIT_UPDATE_GOLDEN=1 writes it anew";
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, GoldenSourceTest,
-    ::testing::Values(
-        kWholeGolden, "decode q=f16 kv=f16 out=f16 head_size=72 block_size=5 group_size=71 debug=1",
-        "many head_size=128 block_size=16 group_size=8 causal=1",
-        "few q=f16 kv=f16 out=f16 head_size=96 block_size=24 group_size=5 causal=sequence "
-        "window=1 soft_cap=1 alibi=1 sinks=1"));
 
 }  // namespace
 }  // namespace pagejit
