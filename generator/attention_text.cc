@@ -57,9 +57,11 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.window) name += "_window";
   if (spec.chunked) name += "_chunked";
   if (spec.custom_mask) name += "_mask";
+  if (spec.bidirectional_ranges) name += "_ranges";
   if (spec.block_sparse) name += "_sparse";
   if (spec.soft_cap) name += "_cap";
   if (spec.alibi) name += "_alibi";
+  if (spec.qq_bias) name += "_qq_bias";
   if (spec.sinks) name += "_sinks";
   if (spec.batch_invariant) name += "_invariant";
   if (spec.debug) name += "_debug";
@@ -149,8 +151,11 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_CHUNKS", c.has_chunks},
       {"PAGEJIT_CUSTOM_MASK", c.has_custom_mask},
       {"PAGEJIT_BLOCK_SPARSE", c.is_block_sparse},
+      {"PAGEJIT_RANGES", pagejit_shared::uses_bidirectional_ranges(c)},
       {"PAGEJIT_SOFT_CAP", c.has_soft_cap},
       {"PAGEJIT_ALIBI", c.has_alibi},
+      {"PAGEJIT_QQ_BIAS", c.has_qq_bias},
+      {"PAGEJIT_CHANGE_SCORES", pagejit_shared::changes_scores(c)},
       {"PAGEJIT_SINKS", c.has_sinks},
       {"PAGEJIT_BATCH_INVARIANT", c.is_batch_invariant},
       {"PAGEJIT_INVARIANT_BEGIN", c.is_batch_invariant && (c.has_window || c.has_chunks)},

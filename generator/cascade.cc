@@ -23,6 +23,16 @@ Status check_positions(const KernelSpec& attention) {
   if (attention.alibi) {
     return refuse("alibi", "whose levels do not know how far a query token is from their keys");
   }
+  if (attention.bidirectional_ranges) {
+    return refuse("bidirectional_ranges",
+                  "whose levels do not know at which positions their keys are");
+  }
+  if (attention.qq_bias) {
+    return refuse(
+        "qq_bias",
+        "whose arguments have none; a custom mask of the suffixes hides the branches of a "
+        "tree");
+  }
   if (attention.block_sparse) {
     return refuse("block_sparse", "whose levels do not know in which block a query token is");
   }

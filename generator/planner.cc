@@ -38,7 +38,9 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
                        (c.has_alibi ? 2 * c.row_tiles : 0) +
                        (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
                        (c.is_block_sparse ? (c.is_ragged ? 4 : 2) * c.row_tiles + 8 : 0) +
-                       (c.has_custom_mask ? 8 * c.row_tiles * token_tiles + 16 : 0) +
+                       (c.has_custom_mask ? 6 * c.row_tiles + 12 : 0) +
+                       (pagejit_shared::uses_bidirectional_ranges(c) ? 4 * c.row_tiles + 3 : 0) +
+                       (c.has_qq_bias ? 4 * c.row_tiles * token_tiles + 8 : 0) +
                        (c.has_token_scales ? 8 + 4 * token_tiles : 0);
   return accumulators + query + scores_and_p + features + kOther +
          (arch.has_async_copy() ? 0 : registers_of_copies(c));
@@ -169,9 +171,11 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   c.has_window = spec.window;
   c.has_chunks = spec.chunked;
   c.has_custom_mask = spec.custom_mask;
+  c.has_bidirectional_ranges = spec.bidirectional_ranges;
   c.is_block_sparse = spec.block_sparse;
   c.has_soft_cap = spec.soft_cap;
   c.has_alibi = spec.alibi;
+  c.has_qq_bias = spec.qq_bias;
   c.has_sinks = spec.sinks;
   c.head_size = spec.head_size;
   c.head_size_padded = round_up(spec.head_size, 16);

@@ -137,6 +137,12 @@ Status check_queries(const KernelSpec& spec) {
   if (spec.window && spec.chunked) {
     return invalid("window 1: must be 0 where chunked is 1; a chunk is a window of its own");
   }
+  if (spec.bidirectional_ranges && spec.block_sparse) {
+    return Status(
+        StatusCode::kUnsupported,
+        "bidirectional_ranges 1: must be 0 where block_sparse is 1, whose blocks are seen "
+        "or not whatever range they are in");
+  }
   return Status::ok();
 }
 
@@ -166,9 +172,11 @@ constexpr Switch kSwitches[] = {{"token_scales", &KernelSpec::token_scales},
                                 {"window", &KernelSpec::window},
                                 {"chunked", &KernelSpec::chunked},
                                 {"custom_mask", &KernelSpec::custom_mask},
+                                {"bidirectional_ranges", &KernelSpec::bidirectional_ranges},
                                 {"block_sparse", &KernelSpec::block_sparse},
                                 {"soft_cap", &KernelSpec::soft_cap},
                                 {"alibi", &KernelSpec::alibi},
+                                {"qq_bias", &KernelSpec::qq_bias},
                                 {"sinks", &KernelSpec::sinks},
                                 {"batch_invariant", &KernelSpec::batch_invariant},
                                 {"debug", &KernelSpec::debug},
@@ -324,7 +332,8 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
   return invalid("spec field \"" + name +
                  "\": legal are q, kv, out, head_size, head_size_v, block_size, group_size, "
                  "causal, table, layout, kv_alignment, token_scales, window, chunked, custom_mask, "
-                 "block_sparse, soft_cap, alibi, sinks, batch_invariant, debug, pdl");
+                 "bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks, "
+                 "batch_invariant, debug, pdl");
 }
 
 }  // namespace

@@ -143,6 +143,34 @@ Status check_block_sparse(const BlockSparseArgs& sparse) {
   return status;
 }
 
+Status check_ranges(const AttentionArgs& args) {
+  const int32_t most = args.max_bidirectional_ranges;
+  if (most < 0) {
+    return invalid(fmt::format("max_bidirectional_ranges {}: must not be negative", most));
+  }
+  const int64_t stride = args.bidirectional_ranges_stride;
+  if (stride != 0 && stride < int64_t{2} * most) {
+    return invalid(fmt::format(
+        "bidirectional_ranges_stride {}: must be 0 (the same ranges for all sequences) or at least "
+        "twice max_bidirectional_ranges ({})",
+        stride, most));
+  }
+  return most == 0 ? Status() : check_ints("bidirectional_ranges", args.bidirectional_ranges);
+}
+
+Status check_qq_bias(const AttentionArgs& args) {
+  if (args.qq_bias_stride_seq < 0) {
+    return invalid(
+        fmt::format("qq_bias_stride_seq {}: must be 0 (one matrix for all sequences) or more",
+                    args.qq_bias_stride_seq));
+  }
+  if (args.qq_bias_stride_row < 0) {
+    return invalid(
+        fmt::format("qq_bias_stride_row {}: must not be negative", args.qq_bias_stride_row));
+  }
+  return check_floats("qq_bias", args.qq_bias);
+}
+
 // What only some specs use.
 Status check_options(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
   if (pagejit_shared::kv_bytes(config) == 1) {
@@ -162,6 +190,9 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
     Status status = check_ints("custom_mask_indptr", args.custom_mask_indptr);
     if (!status) return status;
   }
+  if (config.has_bidirectional_ranges) {
+    if (Status status = check_ranges(args); !status) return status;
+  }
   if (config.is_block_sparse) {
     if (Status status = check_block_sparse(args.block_sparse); !status) return status;
   }
@@ -170,6 +201,9 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
   }
   if (config.has_alibi) {
     if (Status status = check_floats("alibi_slopes", args.alibi_slopes); !status) return status;
+  }
+  if (config.has_qq_bias) {
+    if (Status status = check_qq_bias(args); !status) return status;
   }
   return config.has_sinks ? check_floats("sinks", args.sinks) : Status();
 }

@@ -36,6 +36,9 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   Query<C> query;
   query.load(QuerySource(params, work, C.group_size), shared, row_warp);
   const ScoreChange<C> change(params, work, row_warp);
+#if PAGEJIT_CUSTOM_MASK
+  const CustomMask<C> custom_mask(params, work, row_warp);
+#endif
   const float scale_log2 = score_scale_log2(params, work);
 
   KvRowOffsets rows = first_rows[0];
@@ -73,8 +76,15 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
     uint32_t p[Traits::kTokenTiles][C.row_tiles][2];
     if (sees) {
       Scores<C> scores;
+#if PAGEJIT_CUSTOM_MASK
+      typename CustomMask<C>::Words mask_words;  // on their way while the scores are computed
+      custom_mask.load(mask_words, first_token);
+      compute_scores<C>(scores, stage, query);
+      change.apply(scores, first_token, custom_mask, mask_words);
+#else
       compute_scores<C>(scores, stage, query);
       change.apply(scores, first_token);
+#endif
 #if PAGEJIT_TOKEN_SCALES
       softmax.step(scores, scale_log2, stage, p);
 #else

@@ -94,10 +94,9 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.token_begin = 0;
   work.token_end = work.seq_len;
 #if !PAGEJIT_SEES_ALL
-  // What the CTA's first and last row see: later rows see as far and begin no earlier.
-  const QuerySight<C> sight(params, work);
-  work.token_begin = sight.of_row(work.row_begin).begin;
-  work.token_end = sight.of_row(work.row_begin + work.num_rows - 1).end;
+  const auto seen = QuerySight<C>(params, work).of_tile(work.row_begin, work.num_rows);
+  work.token_begin = seen.begin;
+  work.token_end = seen.end;
 #if PAGEJIT_KV_VLLM
   // Whole copies of V's tokens: what is not seen of the first one is masked.
   work.token_begin &= ~15;

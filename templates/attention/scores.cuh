@@ -67,6 +67,11 @@ PAGEJIT_DEVICE float tanh_by_exp2(float x) {
 }
 
 #endif
+#if PAGEJIT_CUSTOM_MASK
+template <AttentionConfig C>
+class CustomMask;  // custom_mask.cuh
+
+#endif
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -77,15 +82,19 @@ class ScoreChange {
                              int row_warp)
       : params_(params),
         work_(work),
-#if !PAGEJIT_SEES_ALL
+#if !PAGEJIT_SEES_ALL && !PAGEJIT_RANGES
         sight_(params, work),
 #endif
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#if PAGEJIT_CUSTOM_MASK
-    mask_bits_ =
-        params.custom_mask + dev::load_global_nc(params.custom_mask_indptr + work.seq_idx);
+#if PAGEJIT_RANGES
+    int rows[kLaneRows + 2];
+#pragma unroll
+    for (int n = 0; n < kLaneRows; ++n) rows[n] = lane_row(n / 2, n % 2);
+    rows[kLaneRows] = warp_row_;
+    rows[kLaneRows + 1] = warp_row_ + num_rows_ - 1;
+    QuerySight<C>(params, work).of_rows(rows, seen_);
 #endif
 #if PAGEJIT_BLOCK_SPARSE
 #pragma unroll
@@ -125,18 +134,29 @@ class ScoreChange {
 #elif PAGEJIT_SEES_ALL
     return num_rows_ > 0;
 #else
-    return num_rows_ > 0 && first_token < sight_.of_row(warp_row_ + num_rows_ - 1).end;
+    return num_rows_ > 0 && first_token < last_sight().end;
 #endif
   }
 
-  // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
+  // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, bias,
+  // mask. What is masked becomes -inf whatever was added to it.
+#if PAGEJIT_CUSTOM_MASK
+  PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token, const CustomMask<C>& custom_mask,
+                            const typename CustomMask<C>::Words& mask_words) const {
+#else
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
+#endif
+#if PAGEJIT_CHANGE_SCORES
     change(scores, first_token);
+#endif
+#if PAGEJIT_QQ_BIAS
+    if (first_token + C.group_tokens > work_.seq_len - work_.query_len) {
+      add_bias(scores, first_token);
+    }
 #endif
     if (needs_mask(first_token)) mask(scores, first_token);
 #if PAGEJIT_CUSTOM_MASK
-    mask_by_bits(scores, first_token);
+    custom_mask.hide(scores, first_token, mask_words);
 #endif
 #if PAGEJIT_BLOCK_SPARSE
     if (static_cast<uint32_t>(first_token) < all_local_) mask_by_blocks(scores, first_token);
@@ -153,7 +173,24 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
+#if !PAGEJIT_SEES_ALL
+  // What the warp's first row sees, its last one, and the row of lane_row().
+#if PAGEJIT_RANGES
+  PAGEJIT_DEVICE VisibleRange first_sight() const { return seen_[kLaneRows]; }
+  PAGEJIT_DEVICE VisibleRange last_sight() const { return seen_[kLaneRows + 1]; }
+  PAGEJIT_DEVICE VisibleRange lane_sight(int j, int h) const { return seen_[j * 2 + h]; }
+#else
+  PAGEJIT_DEVICE VisibleRange first_sight() const { return sight_.of_row(warp_row_); }
+  PAGEJIT_DEVICE VisibleRange last_sight() const {
+    return sight_.of_row(warp_row_ + num_rows_ - 1);
+  }
+  PAGEJIT_DEVICE VisibleRange lane_sight(int j, int h) const {
+    return sight_.of_row(lane_row(j, h));
+  }
+#endif
+
+#endif
+#if PAGEJIT_CHANGE_SCORES
   PAGEJIT_DEVICE void change(Scores<C>& scores, [[maybe_unused]] int first_token) const {
     const float scale = positive_scale(params_, work_);
 #pragma unroll
@@ -178,6 +215,35 @@ class ScoreChange {
   }
 
 #endif
+#if PAGEJIT_QQ_BIAS
+  // Adds the bias of the keys that are query tokens of the sequence themselves.
+  PAGEJIT_DEVICE void add_bias(Scores<C>& scores, int first_token) const {
+    const float* bias =
+        params_.qq_bias + work_.seq_idx * static_cast<int64_t>(params_.qq_bias_stride_seq);
+    const int first_key = work_.seq_len - work_.query_len;
+#pragma unroll
+    for (int j = 0; j < C.row_tiles; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = lane_row(j, h);
+        const bool row_exists = row < warp_row_ + num_rows_;
+        const float* row_bias =
+            bias + place_of_row<C>(row).token * static_cast<int64_t>(params_.qq_bias_stride_row);
+#pragma unroll
+        for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int key = lane_token(first_token, i, half) - first_key;
+            if (row_exists && key >= 0 && key < work_.query_len) {
+              scores[i][j][half * 2 + h] += dev::load_global_nc(row_bias + key);
+            }
+          }
+        }
+      }
+    }
+  }
+
+#endif
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
@@ -185,10 +251,8 @@ class ScoreChange {
 #if PAGEJIT_SEES_ALL
     return end > work_.token_end;
 #else
-    const VisibleRange first = sight_.of_row(warp_row_);
-    return end > work_.token_end || end > first.end ||
-           (QuerySight<C>::kHasBegin &&
-            first_token < sight_.of_row(warp_row_ + num_rows_ - 1).begin);
+    return end > work_.token_end || end > first_sight().end ||
+           (QuerySight<C>::kHasBegin && first_token < last_sight().begin);
 #endif
   }
 
@@ -199,7 +263,7 @@ class ScoreChange {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
 #if !PAGEJIT_SEES_ALL
-        const VisibleRange range = sight_.of_row(lane_row(j, h));
+        const VisibleRange range = lane_sight(j, h);
 #endif
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -217,34 +281,6 @@ class ScoreChange {
     }
   }
 
-#if PAGEJIT_CUSTOM_MASK
-  // The bits of rows and tokens that do not exist are not read.
-  PAGEJIT_DEVICE void mask_by_bits(Scores<C>& scores, int first_token) const {
-#pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int row = lane_row(j, h);
-        const bool row_exists = row < warp_row_ + num_rows_;
-        const int64_t first_bit = place_of_row<C>(row).token * static_cast<int64_t>(work_.seq_len);
-#pragma unroll
-        for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const int token = lane_token(first_token, i, half);
-            const int64_t bit = first_bit + token;
-            bool is_seen = false;
-            if (row_exists && token < work_.token_end) {
-              is_seen = dev::load_global_nc(mask_bits_ + bit / 8) >> (bit % 8) & 1;
-            }
-            if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
-          }
-        }
-      }
-    }
-  }
-
-#endif
 #if PAGEJIT_BLOCK_SPARSE
   PAGEJIT_DEVICE uint32_t first_local_of_row(int row) const {
     return first_local_token(params_, position_of_row<C>(work_, row));
@@ -280,13 +316,14 @@ class ScoreChange {
 #endif
   const AttentionParams& params_;
   const AttentionWork& work_;
-#if !PAGEJIT_SEES_ALL
+#if !PAGEJIT_SEES_ALL && !PAGEJIT_RANGES
   QuerySight<C> sight_;
 #endif
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#if PAGEJIT_CUSTOM_MASK
-  const unsigned char* mask_bits_;  // of this sequence
+#if PAGEJIT_RANGES
+  static constexpr int kLaneRows = C.row_tiles * 2;
+  VisibleRange seen_[kLaneRows + 2];  // by the lane's rows, the warp's first and its last one
 #endif
 #if PAGEJIT_BLOCK_SPARSE
   uint32_t residues_[C.row_tiles][2];

@@ -94,7 +94,7 @@ PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
 // What scores are multiplied with where they become powers of 2.
 PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
                                       [[maybe_unused]] const AttentionWork& work) {
-#if PAGEJIT_SOFT_CAP || PAGEJIT_ALIBI
+#if PAGEJIT_CHANGE_SCORES
   return kLog2E;  // scores are scaled before they are changed
 #else
   return positive_scale(params, work) * kLog2E;
@@ -124,62 +124,6 @@ template <AttentionConfig C>
 PAGEJIT_DEVICE int position_of_row(const AttentionWork& work, int row) {
   return work.seq_len - work.query_len + place_of_row<C>(row).token;
 }
-
-#endif
-#if !PAGEJIT_SEES_ALL
-// The KV tokens that a query token sees: [begin, end).
-struct VisibleRange {
-  int begin;
-  int end;
-};
-
-// What the query tokens of one sequence see.
-template <AttentionConfig C>
-struct QuerySight {
-  int first_position;  // of query token 0
-  int seq_len;
-  int left;  // KV tokens before and behind a position that it sees
-  int right;
-#if PAGEJIT_CHUNKS
-  int chunk_size;
-#endif
-
-  // A row may begin to see behind token 0.
-  static constexpr bool kHasBegin = C.has_window || C.has_chunks;
-
-  PAGEJIT_DEVICE QuerySight(const AttentionParams& params, const AttentionWork& work)
-      : first_position(work.seq_len - work.query_len), seq_len(work.seq_len) {
-    constexpr int kAll = 0x7fffffff;
-    left = right = kAll;
-#if PAGEJIT_WINDOW
-    if (params.window_left >= 0) left = params.window_left;
-    if (params.window_right >= 0) right = params.window_right;
-#endif
-#if PAGEJIT_CHUNKS
-    chunk_size = params.chunk_size;
-#endif
-#if PAGEJIT_CAUSAL
-    right = 0;
-#endif
-#if PAGEJIT_CAUSAL_FLAGS
-    if (dev::load_global_nc(params.causal_flags + work.seq_idx) != 0) right = 0;
-#endif
-  }
-
-  PAGEJIT_DEVICE VisibleRange of_row(int row) const {
-    const int at = first_position + place_of_row<C>(row).token;
-    // Without overflow: 0 <= left and right, and a position is at least -2^31 + 1.
-    int begin = left < at ? at - left : 0;
-    int end = right < seq_len - at ? at + right + 1 : seq_len;
-#if PAGEJIT_CHUNKS
-    if (at < 0) return {0, 0};  // in a chunk before all keys
-    const int in_chunk = at % chunk_size;
-    begin = at - in_chunk;
-    if (chunk_size - in_chunk < end - at) end = at + chunk_size - in_chunk;
-#endif
-    return {begin, end < 0 ? 0 : end};
-  }
-};
 
 #endif
 // The sequence's length by its table.

@@ -54,9 +54,11 @@ struct AttentionConfig {
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
+  bool has_bidirectional_ranges;  // query tokens in a range of positions see all of it
   bool is_block_sparse;  // only some blocks of keys are seen
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
+  bool has_qq_bias;      // scores += bias of (query token, query token that is the key)
   bool has_sinks;        // one more logit per head, without a value
   int head_size;         // elements of q and K, multiple of 8
   int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
@@ -81,6 +83,14 @@ struct AttentionConfig {
 // Each query token sees all keys of its sequence.
 PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
   return c.causality == Causality::kNone && !c.has_window && !c.has_chunks;
+}
+// Ranges let query tokens see more than they would without.
+PAGEJIT_HOST_DEVICE constexpr bool uses_bidirectional_ranges(const AttentionConfig& c) {
+  return c.has_bidirectional_ranges && !sees_all(c);
+}
+// Scores are scaled before they are changed, else where they become powers of 2.
+PAGEJIT_HOST_DEVICE constexpr bool changes_scores(const AttentionConfig& c) {
+  return c.has_soft_cap || c.has_alibi || c.has_qq_bias;
 }
 
 // The products are computed in bf16, else in f16: K, V, q and the probabilities.
@@ -202,6 +212,8 @@ struct AttentionParams {
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
   const unsigned char* custom_mask;   // where has_custom_mask; bit query * seq_len + key
   const int* custom_mask_indptr;      // [num_seqs + 1]: bytes
+  const int* bidirectional_ranges;    // [num_seqs, num_bidirectional_ranges, 2]: [begin, end)
+  const float* qq_bias;               // where has_qq_bias: [sequence, query token, key's]
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   const float* q_scale;               // [1] where q has 8 bits
@@ -218,6 +230,8 @@ struct AttentionParams {
   // Where has_token_scales.
   long long k_scale_stride_block, k_scale_stride_token, k_scale_stride_head;
   long long v_scale_stride_block, v_scale_stride_token, v_scale_stride_head;
+  long long bidirectional_ranges_stride;  // of a sequence
+  long long qq_bias_stride_seq, qq_bias_stride_row;
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
   int num_seqs;
@@ -230,6 +244,8 @@ struct AttentionParams {
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
   int chunk_size;        // where has_chunks: tokens, positive
+  int num_bidirectional_ranges;  // of a sequence, the empty ones included
+  int ranges_within_window;      // not 0: ranges show nothing that the window or chunk hides
   BlockSparseParams sparse;  // where is_block_sparse
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive

@@ -154,7 +154,7 @@ constexpr Feature kFeatures[] = {
     {"window=1", "window_left"},  {"chunked=1", "chunk_size"}, {"custom_mask=1", "custom_mask"},
     {"soft_cap=1", "soft_cap"},   {"alibi=1", "alibi_slopes"}, {"sinks=1", "params.sinks"},
     {"debug=1", "report_debug"},  {"table=csr", "kv_indices"}, {"pdl=1", "grid_dependency"},
-    {"block_sparse=1", "sparse"},
+    {"block_sparse=1", "sparse"}, {"qq_bias=1", "qq_bias"},
 };
 
 TEST(RendererTest, APlainDecodeHasNothingOfWhatItDoesNotUse) {
@@ -174,6 +174,23 @@ TEST(RendererTest, APlainDecodeHasNothingOfWhatItDoesNotUse) {
     EXPECT_THAT(plain, Not(HasSubstr(word)));
   }
   EXPECT_THAT(code_of(*parse_spec("few causal=1")), HasSubstr("find_sequence"));
+}
+
+TEST(RendererTest, RangesAreOnlyWhereTheyShowMore) {
+  const auto has_ranges = [](const std::string& spec) {
+    const std::string code = code_of(*parse_spec(spec + " head_size=128 group_size=4"));
+    return code.find("VisibleRange (&seen)") != std::string::npos;
+  };
+  for (const char* plain : {"decode", "few", "many causal=1", "few window=1", "many chunked=1"}) {
+    EXPECT_FALSE(has_ranges(plain)) << plain;
+    EXPECT_THAT(code_of(*parse_spec(std::string(plain))), Not(HasSubstr("ranges")));
+  }
+  for (const char* all : {"decode", "few", "many custom_mask=1 alibi=1"}) {
+    EXPECT_FALSE(has_ranges(std::string(all) + " bidirectional_ranges=1")) << all << " sees all";
+  }
+  for (const char* some : {"many causal=1", "few causal=sequence", "decode window=1"}) {
+    EXPECT_TRUE(has_ranges(std::string(some) + " bidirectional_ranges=1")) << some;
+  }
 }
 
 TEST(RendererTest, GridDependenciesAreOnlyInKernelsForThem) {

@@ -34,11 +34,19 @@ class Digits {
   uint64_t rest_;
 };
 
-inline constexpr bool KernelSpec::*kSpecSwitches[] = {
-    &KernelSpec::window,       &KernelSpec::chunked,  &KernelSpec::batch_invariant,
-    &KernelSpec::token_scales, &KernelSpec::soft_cap, &KernelSpec::alibi,
-    &KernelSpec::sinks,        &KernelSpec::debug,    &KernelSpec::custom_mask,
-    &KernelSpec::block_sparse, &KernelSpec::pdl};
+inline constexpr bool KernelSpec::*kSpecSwitches[] = {&KernelSpec::window,
+                                                      &KernelSpec::chunked,
+                                                      &KernelSpec::batch_invariant,
+                                                      &KernelSpec::token_scales,
+                                                      &KernelSpec::soft_cap,
+                                                      &KernelSpec::alibi,
+                                                      &KernelSpec::sinks,
+                                                      &KernelSpec::debug,
+                                                      &KernelSpec::custom_mask,
+                                                      &KernelSpec::block_sparse,
+                                                      &KernelSpec::pdl,
+                                                      &KernelSpec::qq_bias,
+                                                      &KernelSpec::bidirectional_ranges};
 inline constexpr int kNumSwitches = static_cast<int>(std::size(kSpecSwitches));
 
 // All but the switches and the shape: query lengths, causality, three types, table, layout,

@@ -106,6 +106,10 @@ INSTANTIATE_TEST_SUITE_P(
                 kInvalid, "block_size 16", "must be 1 where kv_table is contiguous (2)"},
         BadSpec{"WindowAndChunks", with([](auto& s) { s.window = s.chunked = true; }), kInvalid,
                 "window 1", "must be 0 where chunked is 1"},
+        BadSpec{"RangesOfBlockSparse",
+                with([](auto& s) { s.bidirectional_ranges = s.block_sparse = true; }),
+                StatusCode::kUnsupported, "bidirectional_ranges 1",
+                "must be 0 where block_sparse is 1"},
         BadSpec{"BatchInvariantDecode", with([](auto& s) { s.batch_invariant = true; }), kInvalid,
                 "batch_invariant 1", "must be 0 where queries is one (0)"},
         BadSpec{"CausalDecode", with([](auto& s) { s.causality = Causality::kCausal; }), kInvalid,
@@ -245,7 +249,9 @@ TEST(SpecTest, EveryCombinationOfRaggedFieldsSurvivesItsText) {
     EXPECT_EQ(*again, spec) << canonical_text(spec);
     EXPECT_TRUE(supports(spec, *parse_target("sm_90a"))) << canonical_text(spec);
     for (const auto field :
-         {&KernelSpec::custom_mask, &KernelSpec::block_sparse, &KernelSpec::pdl}) {
+         {&KernelSpec::custom_mask, &KernelSpec::qq_bias, &KernelSpec::bidirectional_ranges,
+          &KernelSpec::block_sparse, &KernelSpec::pdl}) {
+      if (field == &KernelSpec::block_sparse) spec.bidirectional_ranges = false;
       spec.*field = true;
       EXPECT_TRUE(texts.insert(canonical_text(spec)).second) << canonical_text(spec);
       EXPECT_EQ(*parse_spec(canonical_text(spec)), spec) << canonical_text(spec);

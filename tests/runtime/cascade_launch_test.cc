@@ -112,6 +112,12 @@ TEST_F(CascadeLaunchTest, WhatLevelsCannotKnowIsRefused) {
   EXPECT_EQ(message([](auto& a) { a.block_sparse = true; }),
             "block_sparse 1: must be 0 in a cascade, whose levels do not know in which block a "
             "query token is");
+  EXPECT_EQ(message([](auto& a) { a.bidirectional_ranges = true; }),
+            "bidirectional_ranges 1: must be 0 in a cascade, whose levels do not know at which "
+            "positions their keys are");
+  EXPECT_EQ(message([](auto& a) { a.qq_bias = true; }),
+            "qq_bias 1: must be 0 in a cascade, whose arguments have none; a custom mask of the "
+            "suffixes hides the branches of a tree");
   EXPECT_EQ(message([](auto& a) { a.pdl = true; }),
             "pdl 1: must be 0 in a cascade, whose kernels follow each other as usual");
   EXPECT_EQ(

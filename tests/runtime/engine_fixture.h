@@ -82,9 +82,11 @@ inline Result<AnyConfig> fake_plan(const AnySpec& any, const Target& target) {
   config.attention.has_window = spec.window;
   config.attention.has_chunks = spec.chunked;
   config.attention.has_custom_mask = spec.custom_mask;
+  config.attention.has_bidirectional_ranges = spec.bidirectional_ranges;
   config.attention.is_block_sparse = spec.block_sparse;
   config.attention.has_soft_cap = spec.soft_cap;
   config.attention.has_alibi = spec.alibi;
+  config.attention.has_qq_bias = spec.qq_bias;
   config.attention.has_sinks = spec.sinks;
   config.attention.group_tokens = 16;
   config.attention.num_stages = 3;

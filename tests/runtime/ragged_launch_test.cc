@@ -157,6 +157,60 @@ TEST_F(RaggedLaunchTest, ACustomMaskNeedsItsBits) {
   EXPECT_EQ(script->last_launch().params.custom_mask, args.custom_mask);
 }
 
+TEST_F(RaggedLaunchTest, RangesAreChecked) {
+  kernel = prepare(*engine, {.group_size = 4, .bidirectional_ranges = true});
+  AttentionArgs args = legal_args();
+  args.max_bidirectional_ranges = -1;
+  expect_refused(StatusCode::kInvalidArgument, args,
+                 "max_bidirectional_ranges -1: must not be negative");
+  args.max_bidirectional_ranges = 3;
+  expect_refused(StatusCode::kInvalidArgument, args, "bidirectional_ranges is null");
+  args.bidirectional_ranges = reinterpret_cast<const int32_t*>(0x9402);
+  expect_refused(StatusCode::kInvalidArgument, args,
+                 "bidirectional_ranges is 0x9402: must be aligned to 4 bytes");
+  args.bidirectional_ranges = reinterpret_cast<const int32_t*>(0x9400);
+  args.bidirectional_ranges_stride = 5;
+  expect_refused(
+      StatusCode::kInvalidArgument, args,
+      "bidirectional_ranges_stride 5: must be 0 (the same ranges for all sequences) or at "
+      "least twice max_bidirectional_ranges (3)");
+  for (const int64_t stride : {0, 6, 100}) {
+    args.bidirectional_ranges_stride = stride;
+    args.ranges_within_window = stride == 6;
+    EXPECT_TRUE(kernel.launch(args, nullptr));
+    const pagejit_shared::AttentionParams& params = script->last_launch().params;
+    EXPECT_EQ(params.bidirectional_ranges, args.bidirectional_ranges);
+    EXPECT_EQ(params.bidirectional_ranges_stride, stride);
+    EXPECT_EQ(params.num_bidirectional_ranges, 3);
+    EXPECT_EQ(params.ranges_within_window, stride == 6 ? 1 : 0);
+  }
+  args.max_bidirectional_ranges = 0;
+  args.bidirectional_ranges = nullptr;
+  EXPECT_TRUE(kernel.launch(args, nullptr)) << "no ranges need no array";
+}
+
+TEST_F(RaggedLaunchTest, ABiasIsChecked) {
+  kernel = prepare(*engine, {.group_size = 4, .qq_bias = true});
+  AttentionArgs args = legal_args();
+  expect_refused(StatusCode::kInvalidArgument, args, "qq_bias is null");
+  args.qq_bias = reinterpret_cast<const float*>(0x9502);
+  expect_refused(StatusCode::kInvalidArgument, args,
+                 "qq_bias is 0x9502: must be aligned to 4 bytes");
+  args.qq_bias = reinterpret_cast<const float*>(0x9504);
+  args.qq_bias_stride_seq = -1;
+  expect_refused(StatusCode::kInvalidArgument, args,
+                 "qq_bias_stride_seq -1: must be 0 (one matrix for all sequences) or more");
+  args.qq_bias_stride_seq = 70;
+  args.qq_bias_stride_row = -8;
+  expect_refused(StatusCode::kInvalidArgument, args, "qq_bias_stride_row -8: must not be negative");
+  args.qq_bias_stride_row = 8;
+  EXPECT_TRUE(kernel.launch(args, nullptr));
+  const pagejit_shared::AttentionParams& params = script->last_launch().params;
+  EXPECT_EQ(params.qq_bias, args.qq_bias);
+  EXPECT_EQ(params.qq_bias_stride_seq, 70);
+  EXPECT_EQ(params.qq_bias_stride_row, 8);
+}
+
 TEST_F(RaggedLaunchTest, BlockSparseNumbersAreReducedToTheStride) {
   kernel = prepare(*engine, {.group_size = 4, .block_sparse = true});
   AttentionArgs args = legal_args();  // 8 KV heads, 32 query heads

@@ -3,6 +3,7 @@
 // changed set, all else is as in the other tests.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -123,6 +124,43 @@ class PlantedBugTest : public EmulatorTest {
     return "";
   }
 
+  // The same of custom masks, ranges of positions and the bias between query tokens.
+  std::string find_mask_bug(Engine& bugged) {
+    KernelSpec causal = make_spec(DataType::kBFloat16, 64, 16, 4);
+    causal.queries = QueryLengths::kMany;
+    causal.causality = Causality::kCausal;
+    KernelSpec masked = causal;
+    masked.custom_mask = true;
+    masked.causality = Causality::kNone;
+    masked.group_size = 3;  // neighbouring rows are of different query tokens
+    KernelSpec biased = causal;
+    biased.qq_bias = true;
+    KernelSpec ranges = causal;
+    ranges.bidirectional_ranges = true;
+    KernelSpec window = ranges;
+    window.queries = QueryLengths::kFew;
+    window.causality = Causality::kPerSequence;
+    window.window = true;
+    for (const KernelSpec& spec : {masked, biased, ranges, window}) {
+      if (!compiles(bugged, spec)) return "";
+      for (const bool within_window : {false, true}) {
+        if (within_window && !spec.window) continue;
+        CheckOptions options;
+        options.batch.num_kv_heads = 2;
+        options.batch.seq_lens = {140, 0, 300, 217, 61};
+        options.batch.query_lens = {3, 2, 1, 117, 60};
+        options.batch.window_left = 21;
+        options.batch.window_right = 5;
+        options.batch.ranges_within_window = within_window;
+        options.num_splits = 2;
+        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
+        if (!result) return result.status().to_string() + report();
+        if (!result->passed) return result->sentence;
+      }
+    }
+    return find_beside_mask(bugged, masked);
+  }
+
   // The same of kernels of other types, layouts and head sizes.
   std::string find_element_bug(Engine& bugged) {
     KernelSpec fp8 = make_spec(DataType::kFloat8E4m3, 64, 16, 4);
@@ -201,6 +239,31 @@ class PlantedBugTest : public EmulatorTest {
   }
 
  private:
+  // What a launch reads behind its custom mask, with whose last byte the allocation ends; the mask
+  // begins behind a byte of another.
+  std::string find_beside_mask(Engine& bugged, const KernelSpec& spec) {
+    BatchOptions options;
+    options.spec = spec;
+    options.seq_lens = {43};
+    options.query_lens = {31};  // 167 bytes
+    AttentionBatch batch = make_batch(options);
+    batch.custom_mask.back() = batch.custom_mask.front();
+    std::rotate(batch.custom_mask.begin(), batch.custom_mask.end() - 1, batch.custom_mask.end());
+    batch.custom_mask_indptr = {1, static_cast<int32_t>(batch.custom_mask.size())};
+    Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
+    EXPECT_TRUE(device_batch.is_ok());
+    AttentionArgs args = device_batch->args();
+    args.num_splits = 1;
+    const Kernel kernel = *bugged.prepare(spec);
+    Status status = kernel.launch(args, nullptr);
+    if (status) status = session().synchronize();
+    if (!status) return status.to_string() + report();
+    const Result<AttentionResults> results = device_batch->download();
+    if (!results) return results.status().to_string();
+    const CheckReport result = compare_results(batch, compute_reference(batch), *results, true, 1);
+    return result.passed ? "" : result.sentence;
+  }
+
   // A launch over a workspace that one before has used.
   std::string find_in_second_launch(const Kernel& kernel) {
     BatchOptions options;
@@ -239,6 +302,7 @@ TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
     EXPECT_EQ(find_element_bug(*engine), "");
     EXPECT_EQ(find_pdl_bug(*engine), "");
     EXPECT_EQ(find_block_sparse_bug(*engine), "");
+    EXPECT_EQ(find_mask_bug(*engine), "");
   }
 }
 
@@ -252,6 +316,7 @@ TEST_P(EachPlantedBugTest, IsFound) {
   const std::string found = bug.kernels == PlantedBug::kRagged     ? find_ragged_bug(*engine)
                             : bug.kernels == PlantedBug::kElements ? find_element_bug(*engine)
                             : bug.kernels == PlantedBug::kPdl      ? find_pdl_bug(*engine)
+                            : bug.kernels == PlantedBug::kMasks    ? find_mask_bug(*engine)
                             : bug.kernels == PlantedBug::kBlockSparse
                                 ? find_block_sparse_bug(*engine)
                                 : find_bug(*engine);

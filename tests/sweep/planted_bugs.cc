@@ -6,6 +6,7 @@ namespace {
 using enum PlantedBug::Kernels;
 
 constexpr const char* kBlockSparseRule = "attention/block_sparse.cuh";
+constexpr const char* kCustomMask = "attention/custom_mask.cuh";
 constexpr const char* kFindWork = "attention/find_work.cuh";
 constexpr const char* kKernel = "attention/attention.cuh";
 constexpr const char* kLoad = "attention/load_kv.cuh";
@@ -13,6 +14,7 @@ constexpr const char* kMerge = "attention/merge.cuh";
 constexpr const char* kOperands = "attention/operands.cuh";
 constexpr const char* kQuerySource = "attention/query_source.cuh";
 constexpr const char* kQueryConverted = "attention/query_converted.cuh";
+constexpr const char* kQuerySight = "attention/query_sight.cuh";
 constexpr const char* kRowTiles = "attention/row_tiles.cuh";
 constexpr const char* kScores = "attention/scores.cuh";
 constexpr const char* kSoftmax = "attention/softmax.cuh";
@@ -82,18 +84,18 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"NoBarrierBeforeTheRingIsReused", kKernel, "dev::sync_cta();  // the ring", ";  // the ring",
        true},
       // Ragged queries.
-      {"CausalMaskIsOffByOne", kWork, "seq_len - at ? at + right + 1 : seq_len",
-       "seq_len - at ? at + right + 2 : seq_len", false, kRagged},
-      {"CausalMaskIsAlignedToTheStart", kWork, "first_position(work.seq_len - work.query_len)",
-       "first_position(0)", false, kRagged},
-      {"CausalFlagIsThatOfSequence0", kWork, "params.causal_flags + work.seq_idx",
+      {"CausalMaskIsOffByOne", kQuerySight, "seq_len - at ? at + behind + 1 : seq_len",
+       "seq_len - at ? at + behind + 2 : seq_len", false, kRagged},
+      {"CausalMaskIsAlignedToTheStart", kQuerySight,
+       "first_position(work.seq_len - work.query_len)", "first_position(0)", false, kRagged},
+      {"CausalFlagIsThatOfSequence0", kQuerySight, "params.causal_flags + work.seq_idx",
        "params.causal_flags + work.seq_idx * 0", false, kRagged},
-      {"WindowIsOffByOne", kWork, "left < at ? at - left : 0", "left < at ? at - left + 1 : 0",
-       false, kRagged},
+      {"WindowIsOffByOne", kQuerySight, "left < at ? at - left : 0",
+       "left < at ? at - left + 1 : 0", false, kRagged},
       {"MaskOfTheWindowIsMissing", kScores, "(!QuerySight<C>::kHasBegin || token >= range.begin)",
        "true", false, kRagged},
-      {"WarpsSkipTheTileOfTheDiagonal", kScores, "return num_rows_ > 0 && first_token < sight_",
-       "return num_rows_ > 0 && first_token + C.group_tokens < sight_", false, kRagged},
+      {"WarpsSkipTheTileOfTheDiagonal", kScores, "return num_rows_ > 0 && first_token < last",
+       "return num_rows_ > 0 && first_token + C.group_tokens < last", false, kRagged},
       {"RowTilesIgnoreTheSequence", kFindWork, "work.row_begin = found.tile * kTileRows;",
        "work.row_begin = 0;", false, kRagged},
       {"SequenceSearchStopsEarly", kRowTiles, "int count = params.num_seqs;",
@@ -122,12 +124,13 @@ const std::vector<PlantedBug>& planted_bugs() {
        "token", false, kRagged},
       {"ContiguousValuesUseTheKeysStride", kLoad, "row * params_.v_stride_token};",
        "row * params_.k_stride_token};", false, kRagged},
-      {"ChunkBeginsOneTooEarly", kWork, "begin = at - in_chunk;",
+      {"ChunkBeginsOneTooEarly", kQuerySight, "begin = at - in_chunk;",
        "begin = at - in_chunk - (at > in_chunk ? 1 : 0);", false, kRagged},
-      {"ChunkEndIsIgnored", kWork, "chunk_size - in_chunk < end - at", "false", false, kRagged},
-      {"MaskBitsIgnoreTheQuery", kScores, "const int64_t bit = first_bit + token;",
-       "const int64_t bit = token;", false, kRagged},
-      {"MaskBitsIgnoreTheSequence", kScores, "params.custom_mask_indptr + work.seq_idx",
+      {"ChunkEndIsIgnored", kQuerySight, "chunk_size - in_chunk < end - at", "false", false,
+       kRagged},
+      {"MaskBitsIgnoreTheQuery", kCustomMask, "? token * work.seq_len", "? 0 * token", false,
+       kRagged},
+      {"MaskBitsIgnoreTheSequence", kCustomMask, "params.custom_mask_indptr + work.seq_idx",
        "params.custom_mask_indptr", false, kRagged},
       {"SoftCapIsNotScaled", kScores, "params_.soft_cap * tanh_by_exp2", "tanh_by_exp2", false,
        kRagged},
@@ -227,6 +230,63 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"LocalBlocksAreThoseOfTheFirstRow", kScores,
        "first_local_[j][h] = first_local_of_row(lane_row(j, h))",
        "first_local_[j][h] = first_local_of_row(warp_row_)", false, kBlockSparse},
+      // The words of a custom mask, ranges of positions, the bias between query tokens.
+      {"MaskWordsAreTakenToBeginTheMask", kCustomMask,
+       "static_cast<int>(reinterpret_cast<uint64_t>(bits_) % 4)", "0", false, kMasks},
+      {"MaskBitsOfTheSecondWordAreLost", kCustomMask, "% 32 + C.group_tokens > 32", "% 32 > 32",
+       false, kMasks},
+      {"MaskBitsAreThoseOfTheOtherRow", kCustomMask, "(j % 2 * 4 + h * 2) * 4 + c",
+       "(j % 2 * 4) * 4 + c", false, kMasks},
+      {"MaskBitsAreThoseOfTheOtherTile", kCustomMask, "(j % 2 * 4 + h * 2) * 4 + c",
+       "(h * 2) * 4 + c", false, kMasks},
+      {"MaskBytesAtTheEndAreNotRead", kCustomMask, "byte >= num_bytes_", "byte >= num_bytes_ - 1",
+       false, kMasks},
+      {"MaskBytesBehindTheEndAreRead", kCustomMask, "first + 4 <= num_bytes_", "true", false,
+       kMasks},
+      {"RangesIgnoreTheSequence", kQuerySight,
+       "work.seq_idx * static_cast<int64_t>(params.bidirectional_ranges_stride)", "0", false,
+       kMasks},
+      {"RangesHoldTheirEnd", kQuerySight, "at < begin || at >= end", "at < begin || at > end",
+       false, kMasks},
+      {"RangesEndOneTooEarly", kQuerySight, "end < seq_len ? end : seq_len",
+       "end < seq_len ? end - 1 : seq_len", false, kMasks},
+      {"RangesReachBeyondTheSequence", kQuerySight, "end < seq_len ? end : seq_len", "end", false,
+       kMasks},
+      {"LastRangeIsIgnored", kQuerySight, "i < num_ranges", "i + 1 < num_ranges", false, kMasks},
+      {"RangesDoNotWidenTheEndOfATile", kQuerySight, "return {seen[0].begin, seen[1].end};",
+       "return {seen[0].begin, at_position(position(rows[1]), right).end};", false, kMasks},
+      {"RangesDoNotWidenTheBeginOfATile", kQuerySight, "return {seen[0].begin, seen[1].end};",
+       "return {at_position(position(rows[0]), right).begin, seen[1].end};", false, kMasks},
+      {"RangesOfLaneRowsAreThoseOfTheFirst", kScores, "return seen_[j * 2 + h];",
+       "return seen_[0];", false, kMasks},
+      {"WarpsSkipWhatRangesShow", kScores, "return seen_[kLaneRows + 1];",
+       "return seen_[kLaneRows];", false, kMasks},
+      {"FirstRowIsTakenToSeeWhatTheLastSees", kScores,
+       "first_sight() const { return seen_[kLaneRows]; }",
+       "first_sight() const { return seen_[kLaneRows + 1]; }", false, kMasks},
+      {"RangesAreNeverCutOff", kQuerySight, "if (!within_window) return;", "return;", false,
+       kMasks},
+      {"RangesAreCutOffByCausality", kQuerySight, "at_position(position(rows[n]), reach)",
+       "at_position(position(rows[n]), right)", false, kMasks},
+      {"BiasIgnoresTheSequence", kScores,
+       "work_.seq_idx * static_cast<int64_t>(params_.qq_bias_stride_seq)", "0", false, kMasks},
+      {"BiasIgnoresTheQuery", kScores,
+       "place_of_row<C>(row).token * static_cast<int64_t>(params_.qq_bias_stride_row)", "0", false,
+       kMasks},
+      {"BiasIsAlignedToTheStart", kScores, "first_key = work_.seq_len - work_.query_len;",
+       "first_key = 0;", false, kMasks},
+      {"BiasOfTilesThatHoldCacheTooIsLost", kScores,
+       "first_token + C.group_tokens > work_.seq_len - work_.query_len",
+       "first_token > work_.seq_len - work_.query_len", false, kMasks},
+      {"ScoresBesideABiasAreNotScaled", kScores, "#if PAGEJIT_CHANGE_SCORES\n    change(",
+       "#if PAGEJIT_SOFT_CAP\n    change(", false, kMasks},
+      {"HiddenKeysKeepTheirBias", kScores,
+       "    if (first_token + C.group_tokens > work_.seq_len - work_.query_len) {\n"
+       "      add_bias(scores, first_token);\n    }\n#endif\n"
+       "    if (needs_mask(first_token)) mask(scores, first_token);\n",
+       "#endif\n    if (needs_mask(first_token)) mask(scores, first_token);\n"
+       "#if PAGEJIT_QQ_BIAS\n    add_bias(scores, first_token);\n#endif\n",
+       false, kMasks},
   };
   return kBugs;
 }

@@ -236,6 +236,30 @@ TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
   }
 }
 
+// Each of what decides on single scores alone, and all with everything else.
+TEST_P(HeadSizeMatrixTest, MasksRangesAndBiasesCompileWithoutSpills) {
+  for (const QueryLengths queries :
+       {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
+    KernelSpec plain{.queries = queries, .head_size = 128, .group_size = 4};
+    if (queries == QueryLengths::kOne) {
+      plain.window = true;
+    } else {
+      plain.causality = Causality::kCausal;
+    }
+    for (const auto field :
+         {&KernelSpec::custom_mask, &KernelSpec::bidirectional_ranges, &KernelSpec::qq_bias}) {
+      KernelSpec spec = plain;
+      spec.*field = true;
+      expect_clean(spec);
+    }
+    KernelSpec all = plain;
+    all.window = all.custom_mask = all.bidirectional_ranges = all.qq_bias = true;
+    expect_clean(all);
+    all.soft_cap = all.alibi = all.sinks = true;
+    expect_clean(all);
+  }
+}
+
 TEST_P(HeadSizeMatrixTest, BlockSparseKernelsCompileWithoutSpills) {
   constexpr Shape kShapes[] = {{112, 8}, {256, 1}};
   for (const Shape& shape : kShapes) {

@@ -225,6 +225,7 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
       return all[static_cast<size_t>(seq)].data() + first * static_cast<int64_t>(row_elements);
     };
     const std::vector<uint8_t> seen = batch.seen_by(query, head, sight);
+    const std::vector<float> biases = batch.bias_of(query, sight);
     ScoreRules rules{.scale = batch.scale};
     if (spec.soft_cap) rules.soft_cap = batch.soft_cap;
     if (spec.alibi) rules.alibi_slope = batch.alibi_slopes[static_cast<size_t>(head)];
@@ -238,6 +239,7 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
                         .rules = rules,
                         .first_distance = sight.begin - sight.position,
                         .seen = seen.empty() ? nullptr : seen.data(),
+                        .biases = biases.empty() ? nullptr : biases.data(),
                         .scales = batch.scales_of(head / spec.group_size)};
     if (spec.token_scales) {
       problem.k_scales = dense(batch.dense_k_scale, 1);

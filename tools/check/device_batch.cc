@@ -65,6 +65,8 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   keep(device.causal_flags_, copy_vector(session, batch.causal_flags));
   keep(device.custom_mask_, copy_vector(session, batch.custom_mask));
   keep(device.custom_mask_indptr_, copy_vector(session, batch.custom_mask_indptr));
+  keep(device.bidirectional_ranges_, copy_vector(session, batch.bidirectional_ranges));
+  keep(device.qq_bias_, copy_vector(session, batch.qq_bias));
   keep(device.alibi_slopes_, copy_vector(session, batch.alibi_slopes));
   keep(device.sinks_, copy_vector(session, batch.sinks));
   for (const KvAllocation& allocation : batch.allocations) {
@@ -111,6 +113,8 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   args.causal_flags = device.causal_flags_.data<uint8_t>();
   args.custom_mask = device.custom_mask_.data<uint8_t>();
   args.custom_mask_indptr = device.custom_mask_indptr_.data<int32_t>();
+  args.bidirectional_ranges = device.bidirectional_ranges_.data<int32_t>();
+  args.qq_bias = device.qq_bias_.data<float>();
   args.alibi_slopes = device.alibi_slopes_.data<float>();
   args.sinks = device.sinks_.data<float>();
   args.out = device.out_.data<uint8_t>() + AttentionBatch::kGuardBytes;

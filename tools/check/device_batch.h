@@ -57,6 +57,8 @@ class DeviceBatch {
   DeviceBuffer causal_flags_;
   DeviceBuffer custom_mask_;
   DeviceBuffer custom_mask_indptr_;
+  DeviceBuffer bidirectional_ranges_;
+  DeviceBuffer qq_bias_;
   DeviceBuffer alibi_slopes_;
   DeviceBuffer sinks_;
   std::vector<DeviceBuffer> caches_;

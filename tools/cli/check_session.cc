@@ -83,6 +83,8 @@ CheckOptions make_check(const WorkItem& item, int max_kv_heads, uint64_t seed, i
   options.batch.window_right = item.window_right;
   options.batch.chunk_size = item.chunk_size;
   options.batch.block_sparse = item.block_sparse;
+  options.batch.ranges_within_window = item.ranges_within_window;
+  options.batch.shared_qq_bias = batch_idx % 2 == 1;
   options.batch.soft_cap = static_cast<float>(item.soft_cap);
   const bool is_ragged = item.spec.queries != QueryLengths::kOne;
   if (batch_idx == 0) {

@@ -139,6 +139,22 @@ Status set_elements(const SpecFlags& flags, KernelSpec* spec) {
   return validate(*spec);
 }
 
+// What holds for a model's kernels and for a spec of one's own alike.
+Status set_open_fields(const SpecFlags& flags, WorkItem* item) {
+  KernelSpec& spec = item->spec;
+  spec.debug = flags.debug;
+  spec.batch_invariant = flags.batch_invariant;
+  spec.pdl = flags.pdl;
+  spec.custom_mask = flags.custom_mask;
+  spec.qq_bias = flags.qq_bias;
+  spec.bidirectional_ranges |= flags.bidirectional_ranges;
+  if (flags.ranges_within_window && !flags.bidirectional_ranges) {
+    return usage("--ranges-within-window needs --bidirectional-ranges");
+  }
+  item->ranges_within_window = flags.ranges_within_window;
+  return set_elements(flags, &spec);
+}
+
 Result<WorkItem> make_item(const SpecFlags& flags) {
   if (!flags.head_size) return usage("--head-size is missing");
   const Result<DataType> dtype = dtype_of(flags);
@@ -151,12 +167,9 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
   item.spec.head_size_v = flags.head_size_v.value_or(0);
   item.spec.block_size = flags.block_size.value_or(kDefaultBlockSize);
   item.spec.group_size = heads->group_size;
-  item.spec.debug = flags.debug;
-  item.spec.batch_invariant = flags.batch_invariant;
-  item.spec.pdl = flags.pdl;
   if (const Status status = set_queries(flags, &item); !status) return status;
   item.num_kv_heads = heads->num_kv_heads;
-  if (const Status status = set_elements(flags, &item.spec); !status) return status;
+  if (const Status status = set_open_fields(flags, &item); !status) return status;
   return item;
 }
 
@@ -253,6 +266,22 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   command.add_flag("--alibi", flags->alibi, "A bias that is linear in the distance")->group("What");
   command.add_flag("--sinks", flags->sinks, "One more logit per head, without a value")
       ->group("What");
+  command.add_flag("--custom-mask", flags->custom_mask, "A bit for each query token and key")
+      ->group("What");
+  command
+      .add_flag("--qq-bias", flags->qq_bias,
+                "A bias for the keys that are query tokens of the sequence themselves, as trees of "
+                "speculated tokens need it")
+      ->group("What");
+  command
+      .add_flag("--bidirectional-ranges", flags->bidirectional_ranges,
+                "Query tokens in a range of positions see all of it, whatever causality and window "
+                "say: images, prefixes")
+      ->group("What");
+  command
+      .add_flag("--ranges-within-window", flags->ranges_within_window,
+                "With --bidirectional-ranges: but no further than their window or chunk")
+      ->group("What");
   command
       .add_flag("--batch-invariant", flags->batch_invariant,
                 "With --queries few or many: results do not depend on what else is in the batch")
@@ -282,7 +311,7 @@ bool WorkItem::is_same_kernel(const WorkItem& other) const {
   return spec == other.spec && num_kv_heads == other.num_kv_heads && scale == other.scale &&
          window_left == other.window_left && window_right == other.window_right &&
          chunk_size == other.chunk_size && block_sparse == other.block_sparse &&
-         soft_cap == other.soft_cap;
+         ranges_within_window == other.ranges_within_window && soft_cap == other.soft_cap;
 }
 
 Result<QueryLengths> queries_of(const SpecFlags& flags) {
@@ -307,16 +336,13 @@ Status add_model(const models::ModelShape& shape, const std::string& name, const
       list->unsupported.push_back(name + ": " + spec.status().message());
       continue;
     }
-    spec->debug = flags.debug;
-    spec->batch_invariant = flags.batch_invariant;
-    spec->pdl = flags.pdl;
-    if (Status s = set_elements(flags, &*spec); !s) return s.with_context(name);
     WorkItem item = {.spec = *spec,
                      .num_kv_heads = kind.attention.num_kv_heads,
                      .scale = kind.attention.scale,
                      .chunk_size = spec->chunked ? static_cast<int>(kind.attention.window) : 0,
                      .soft_cap = kind.attention.soft_cap,
                      .model = name};
+    if (Status s = set_open_fields(flags, &item); !s) return s.with_context(name);
     if (spec->window) {
       item.window_left = static_cast<int>(kind.attention.window - 1);
       if (spec->causality == Causality::kNone) item.window_right = item.window_left;
@@ -402,9 +428,12 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kContiguous) text += " contiguous";
   if (spec.window) text += " window";
   if (spec.chunked) text += " chunked";
+  if (spec.custom_mask) text += " mask";
+  if (spec.bidirectional_ranges) text += " ranges";
   if (spec.block_sparse) text += " sparse";
   if (spec.soft_cap) text += " cap";
   if (spec.alibi) text += " alibi";
+  if (spec.qq_bias) text += " qq bias";
   if (spec.sinks) text += " sinks";
   if (spec.batch_invariant) text += " invariant";
   if (spec.debug) text += " debug";

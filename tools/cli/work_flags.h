@@ -43,6 +43,11 @@ struct SpecFlags {
   std::optional<double> soft_cap;
   bool alibi = false;
   bool sinks = false;
+  // What a model leaves open.
+  bool custom_mask = false;
+  bool qq_bias = false;
+  bool bidirectional_ranges = false;
+  bool ranges_within_window = false;
   bool batch_invariant = false;
   bool debug = false;
   bool pdl = false;
@@ -66,6 +71,7 @@ struct WorkItem {
   int window_right = -1;
   int chunk_size = 0;
   BlockSparseArgs block_sparse = {};
+  bool ranges_within_window = false;
   double soft_cap = 0;
   std::string model = "";  // "llama-3.1-8b"; "" for a spec of one's own
 

@@ -50,7 +50,7 @@ bool has_mask(MaskKind mask, QueryLengths queries) {
       // What decodes token by token is not bidirectional.
       return queries != QueryLengths::kOne;
     case MaskKind::kPrefix:
-      return false;
+      return true;  // a range from 0 on
   }
   return false;
 }
@@ -97,6 +97,7 @@ Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, 
   if (queries != QueryLengths::kOne && attention.mask != MaskKind::kBidirectional) {
     spec.causality = Causality::kCausal;
   }
+  spec.bidirectional_ranges = queries != QueryLengths::kOne && attention.mask == MaskKind::kPrefix;
   spec.chunked = attention.mask == MaskKind::kChunked;
   spec.window = !spec.chunked && attention.mask != MaskKind::kCausal && attention.window > 0;
   spec.soft_cap = attention.soft_cap > 0;

@@ -78,10 +78,12 @@ AttentionBatch::Sight AttentionBatch::sight_of(int query) const {
   const int64_t seq_len = seq_lens[static_cast<size_t>(seq)];
   const int64_t query_end = query_start_loc[static_cast<size_t>(seq) + 1];
   Sight sight{0, seq_len, seq_len - (query_end - query)};
-  const bool is_causal =
-      spec.causality == Causality::kCausal ||
-      (spec.causality == Causality::kPerSequence && causal_flags[static_cast<size_t>(seq)] != 0);
-  if (is_causal) sight.end = std::min(sight.end, sight.position + 1);
+  if (spec.bidirectional_ranges) {
+    while (sight.begin < sight.end && !sees_by_definition(query, sight.begin)) ++sight.begin;
+    while (sight.begin < sight.end && !sees_by_definition(query, sight.end - 1)) --sight.end;
+    return sight;
+  }
+  if (is_causal(seq)) sight.end = std::min(sight.end, sight.position + 1);
   if (spec.window && options.window_left >= 0) {
     sight.begin = std::max(sight.begin, sight.position - options.window_left);
   }
@@ -98,9 +100,43 @@ AttentionBatch::Sight AttentionBatch::sight_of(int query) const {
   return sight;
 }
 
+bool AttentionBatch::is_causal(int seq) const {
+  const Causality causality = options.spec.causality;
+  return causality == Causality::kCausal ||
+         (causality == Causality::kPerSequence && causal_flags[static_cast<size_t>(seq)] != 0);
+}
+
+bool AttentionBatch::sees_by_definition(int query, int64_t key) const {
+  const int seq = seq_of(query);
+  const auto index = static_cast<size_t>(seq);
+  const int64_t position = int64_t{seq_lens[index]} - (query_start_loc[index + 1] - query);
+  AttentionArgs args;  // what the definition asks for
+  args.window_left = options.window_left;
+  args.window_right = options.window_right;
+  args.chunk_size = options.chunk_size;
+  args.bidirectional_ranges = bidirectional_ranges.data();
+  args.bidirectional_ranges_stride = bidirectional_ranges_stride;
+  args.max_bidirectional_ranges = max_bidirectional_ranges;
+  args.ranges_within_window = options.ranges_within_window;
+  return sees_key(options.spec, args, seq, is_causal(seq), position, key);
+}
+
+std::vector<float> AttentionBatch::bias_of(int query, const Sight& sight) const {
+  if (!options.spec.qq_bias) return {};
+  const auto seq = static_cast<size_t>(seq_of(query));
+  const int64_t first_key = seq_lens[seq] - (query_start_loc[seq + 1] - query_start_loc[seq]);
+  const int64_t row = static_cast<int64_t>(seq) * qq_bias_stride_seq +
+                      (query - query_start_loc[seq]) * qq_bias_stride_row;
+  std::vector<float> biases;
+  for (int64_t key = sight.begin; key < sight.end; ++key) {
+    biases.push_back(key < first_key ? 0.0f : qq_bias[static_cast<size_t>(row + key - first_key)]);
+  }
+  return biases;
+}
+
 std::vector<uint8_t> AttentionBatch::seen_by(int query, int head, const Sight& sight) const {
   const KernelSpec& spec = options.spec;
-  if (!spec.custom_mask && !spec.block_sparse) return {};
+  if (!spec.custom_mask && !spec.block_sparse && !spec.bidirectional_ranges) return {};
   const auto seq = static_cast<size_t>(seq_of(query));
   const int64_t first_bit = int64_t{query - query_start_loc[seq]} * seq_lens[seq];
   int64_t first_local = 0;  // sparse block
@@ -117,11 +153,11 @@ std::vector<uint8_t> AttentionBatch::seen_by(int query, int head, const Sight& s
   }
   std::vector<uint8_t> seen;
   for (int64_t key = sight.begin; key < sight.end; ++key) {
-    bool is_seen = true;
+    bool is_seen = !spec.bidirectional_ranges || sees_by_definition(query, key);
     if (spec.custom_mask) {
       const int64_t bit = first_bit + key;
       const uint8_t byte = custom_mask[static_cast<size_t>(custom_mask_indptr[seq] + bit / 8)];
-      is_seen = (byte >> (bit % 8) & 1) != 0;
+      is_seen &= (byte >> (bit % 8) & 1) != 0;
     }
     if (spec.block_sparse) {
       const int64_t block = key / options.block_sparse.block_size;
@@ -181,6 +217,13 @@ AttentionArgs AttentionBatch::host_args() const {
   args.soft_cap = soft_cap;
   args.custom_mask = custom_mask.data();
   args.custom_mask_indptr = custom_mask_indptr.data();
+  args.bidirectional_ranges = bidirectional_ranges.data();
+  args.bidirectional_ranges_stride = bidirectional_ranges_stride;
+  args.max_bidirectional_ranges = max_bidirectional_ranges;
+  args.ranges_within_window = options.ranges_within_window;
+  args.qq_bias = qq_bias.data();
+  args.qq_bias_stride_seq = qq_bias_stride_seq;
+  args.qq_bias_stride_row = qq_bias_stride_row;
   args.alibi_slopes = alibi_slopes.data();
   args.sinks = sinks.data();
   args.out_stride_token = out_stride_token;
@@ -212,6 +255,11 @@ Result<AttentionBatch> make_attention_batch(const BatchOptions& options) {
     return Status(StatusCode::kInvalidArgument,
                   "query_lens must have one number for each sequence, and none where queries is "
                   "one");
+  }
+  if (!options.bidirectional_ranges.empty() &&
+      options.bidirectional_ranges.size() != options.seq_lens.size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "bidirectional_ranges must have one list for each sequence");
   }
   BatchBuilder builder(options);
   builder.make_queries();

@@ -36,6 +36,12 @@ enum class LogitRegime : uint8_t {
 };
 std::string_view logit_regime_name(LogitRegime regime);
 
+// Positions [begin, end) of a sequence; empty where begin >= end.
+struct PositionRange {
+  int begin = 0;
+  int end = 0;
+};
+
 struct BatchOptions {
   KernelSpec spec;
   int num_kv_heads = 1;
@@ -50,7 +56,11 @@ struct BatchOptions {
   // Where the spec is block_sparse.
   BlockSparseArgs block_sparse = {
       .local_blocks = 2, .vert_stride = 3, .block_size = 24, .head_sliding_step = 1};
-  float soft_cap = 0;  // where the spec has one; 0: 1.5, which bends scores of variance 1
+  // Where the spec has bidirectional_ranges: pairs [begin, end) for each sequence; none: drawn.
+  std::vector<std::vector<PositionRange>> bidirectional_ranges;
+  bool ranges_within_window = false;
+  bool shared_qq_bias = false;  // where the spec has qq_bias: one matrix for all sequences
+  float soft_cap = 0;           // where the spec has one; 0: 1.5, which bends scores of variance 1
   uint64_t seed = 1;
   CacheLayout layout = CacheLayout::kNhd;
   LogitRegime logits = LogitRegime::kNormal;
@@ -112,8 +122,18 @@ struct AttentionBatch {
   std::vector<uint8_t> causal_flags;        // [num_seqs]: 1, 0, 1, ...
   std::vector<uint8_t> custom_mask;         // about three bits of four set
   std::vector<int32_t> custom_mask_indptr;  // [num_seqs + 1]
-  std::vector<float> alibi_slopes;          // [num_heads]
-  std::vector<float> sinks;                 // [num_heads]
+  // [num_seqs, bidirectional_ranges_stride]: max_bidirectional_ranges pairs, then one of
+  // everything, which does not count.
+  std::vector<int32_t> bidirectional_ranges;
+  int64_t bidirectional_ranges_stride = 0;
+  int32_t max_bidirectional_ranges = 0;
+  // By these strides; one entry of eight is -inf. NaN behind the query tokens, and, unless one
+  // matrix serves all sequences, where causality, windows and ranges hide the key.
+  std::vector<float> qq_bias;
+  int64_t qq_bias_stride_seq = 0;
+  int64_t qq_bias_stride_row = 0;
+  std::vector<float> alibi_slopes;  // [num_heads]
+  std::vector<float> sinks;         // [num_heads]
   float soft_cap = 0;
 
   // q and out: kGuardBytes, then [num_query_rows, num_heads, head_size] with strides, then a guard.
@@ -179,6 +199,7 @@ struct AttentionBatch {
   ElementScales scales_of(int kv_head) const;
   // The sequence of a query token.
   int seq_of(int query) const;
+  bool is_causal(int seq) const;
   // The KV tokens of its sequence that a query token sees, [begin, end), and its own position.
   struct Sight {
     int64_t begin = 0;
@@ -186,9 +207,13 @@ struct AttentionBatch {
     int64_t position = 0;
   };
   Sight sight_of(int query) const;
-  // Of the keys [sight.begin, sight.end) of that, for one query head: 1 = seen, by the custom mask
-  // and the sparse blocks. Empty where the spec has neither: all are seen.
+  // Of the keys [sight.begin, sight.end) of that, for one query head: 1 = seen, by ranges, the
+  // custom mask and the sparse blocks. Empty where the spec has none of them: all are seen.
   std::vector<uint8_t> seen_by(int query, int head, const Sight& sight) const;
+  // The bias of the same keys. Empty where the spec has none.
+  std::vector<float> bias_of(int query, const Sight& sight) const;
+  // By the definition, which is slow: what sight_of() and seen_by() go by where there are ranges.
+  bool sees_by_definition(int query, int64_t key) const;
   // Bytes of K and V of all tokens of all sequences: what one launch must read.
   int64_t valid_kv_bytes() const;
 

@@ -72,16 +72,40 @@ SequenceQueries queries_of(const KernelSpec& spec, const AttentionArgs& args, in
           spec.causality == Causality::kCausal || flagged};
 }
 
-// Whether the query at `position` sees the key at position `key`.
-bool sees(const KernelSpec& spec, const AttentionArgs& args, bool is_causal, int64_t position,
-          int64_t key) {
+// Whether the key at position `key` is in the window or chunk of the query at `position`.
+bool in_window(const KernelSpec& spec, const AttentionArgs& args, int64_t position, int64_t key) {
   const int64_t distance = key - position;
-  if (is_causal && distance > 0) return false;
   if (spec.chunked) return position >= 0 && key / args.chunk_size == position / args.chunk_size;
   if (!spec.window) return true;
   if (args.window_left >= 0 && -distance > args.window_left) return false;
   return args.window_right < 0 || distance <= args.window_right;
 }
+
+// Whether one of the sequence's ranges holds both positions.
+bool in_same_range(const AttentionArgs& args, int seq, int64_t position, int64_t key) {
+  for (int i = 0; i < args.max_bidirectional_ranges; ++i) {
+    const int32_t* range =
+        args.bidirectional_ranges + seq * args.bidirectional_ranges_stride + int64_t{2} * i;
+    if (range[0] <= position && position < range[1] && range[0] <= key && key < range[1]) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool sees_key(const KernelSpec& spec, const AttentionArgs& args, int seq, bool is_causal,
+              int64_t position, int64_t key) {
+  const bool is_before = !is_causal || key <= position;
+  const bool is_near = in_window(spec, args, position, key);
+  if (!spec.bidirectional_ranges) return is_before && is_near;
+  const bool shares_range = in_same_range(args, seq, position, key);
+  if (args.ranges_within_window) return (is_before || shares_range) && is_near;
+  return (is_before && is_near) || shares_range;
+}
+
+namespace {
 
 // The definition of block-sparse attention (launch.h), for one query head.
 bool sees_sparse(const BlockSparseArgs& sparse, const KernelSpec& spec, int num_kv_heads, int head,
@@ -196,8 +220,9 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
       dot += product;
       abs_dot += std::abs(product);
     }
-    const double score = problem.sees(token) ? rules.score(dot, problem.first_distance + token)
-                                             : -std::numeric_limits<double>::infinity();
+    const double score =
+        problem.sees(token) ? rules.score(dot, problem.first_distance + token) + problem.bias(token)
+                            : -std::numeric_limits<double>::infinity();
     scores[static_cast<size_t>(token)] = score;
     if (!problem.sees(token)) continue;
     maximum = std::max(maximum, score);
@@ -250,9 +275,10 @@ void naive_attention(DataType compute_type, DataType out_type, const HeadProblem
     float dot = 0;
     for (int i = 0; i < head_size; ++i) dot += q[static_cast<size_t>(i)] * k_row[i];
     dot *= problem.k_scale(token);
-    const float score = problem.sees(token)
-                            ? rules.score_in_float(dot, problem.first_distance + token)
-                            : -std::numeric_limits<float>::infinity();
+    const float score =
+        problem.sees(token)
+            ? rules.score_in_float(dot, problem.first_distance + token) + problem.bias(token)
+            : -std::numeric_limits<float>::infinity();
     weights[static_cast<size_t>(token)] = score;
     maximum = std::max(maximum, score);
   }
@@ -294,7 +320,7 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
         OnlineSoftmax softmax(head_size_v);
         for (int token = 0; token < seq_len; ++token) {
           const int64_t distance = token - query_position;
-          if (!sees(spec, args, queries.is_causal, query_position, token)) continue;
+          if (!sees_key(spec, args, seq, queries.is_causal, query_position, token)) continue;
           if (spec.custom_mask) {
             const int64_t bit = int64_t{query - queries.begin} * seq_len + token;
             const uint8_t byte = args.custom_mask[args.custom_mask_indptr[seq] + bit / 8];
@@ -320,7 +346,14 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
           for (int i = 0; i < spec.head_size; ++i) {
             dot += q.at(q_row + i) * k.at(k_row + key_offset(spec, i));
           }
-          softmax.add(rules.score(dot, distance), v, v_row, value_step(spec));
+          double bias = 0;
+          const int64_t key_query = token - (seq_len - (queries.end - queries.begin));
+          if (spec.qq_bias && key_query >= 0) {
+            bias = args.qq_bias[seq * args.qq_bias_stride_seq +
+                                (query - queries.begin) * args.qq_bias_stride_row + key_query];
+            if (std::isinf(bias)) continue;
+          }
+          softmax.add(rules.score(dot, distance) + bias, v, v_row, value_step(spec));
         }
         if (spec.sinks) softmax.add(rules.sink);
         const int64_t row = static_cast<int64_t>(query) * num_heads + head;

@@ -14,6 +14,11 @@
 
 namespace pagejit {
 
+// Whether the query token at `position` of a sequence sees the key at position `key`, by causality,
+// window, chunk and ranges alone. `args` has host pointers.
+bool sees_key(const KernelSpec& spec, const AttentionArgs& args, int seq, bool is_causal,
+              int64_t position, int64_t key);
+
 // What becomes of a product q.k before the softmax: score = scale * q.k; soft_cap * tanh(score /
 // soft_cap); + slope * (key position - query position).
 struct ScoreRules {
@@ -49,6 +54,9 @@ struct HeadProblem {
   int64_t first_distance = 0;  // position of the first key, counted from the query's
   // [num_tokens]: 0 = not seen after all. Null: all are.
   const uint8_t* seen = nullptr;
+  // [num_tokens]: added to the scores; -inf: not seen after all, and not looked at where not seen.
+  // Null: 0.
+  const float* biases = nullptr;
   ElementScales scales = {};
   // [num_tokens]: of each token's key and value, beside those. Null: 1.
   const float* k_scales = nullptr;
@@ -56,7 +64,11 @@ struct HeadProblem {
 
   float k_scale(int64_t token) const { return k_scales == nullptr ? 1.0f : k_scales[token]; }
   float v_scale(int64_t token) const { return v_scales == nullptr ? 1.0f : v_scales[token]; }
-  bool sees(int64_t token) const { return seen == nullptr || seen[token] != 0; }
+  float bias(int64_t token) const { return biases == nullptr ? 0.0f : biases[token]; }
+  bool sees(int64_t token) const {
+    if (seen != nullptr && seen[token] == 0) return false;
+    return biases == nullptr || biases[token] != -std::numeric_limits<float>::infinity();
+  }
 };
 
 // What rounding can do to a head's result; see tools/check/tolerance.h.

@@ -43,6 +43,8 @@ BatchBuilder::BatchBuilder(const BatchOptions& options)
   batch_.num_query_rows = batch_.num_queries + options.unused_queries;
   batch_.soft_cap = options.soft_cap != 0 ? options.soft_cap : 1.5f;
   if (spec().custom_mask) make_custom_mask();
+  if (spec().bidirectional_ranges) make_bidirectional_ranges();
+  if (spec().qq_bias) make_qq_bias();
   // Slopes as ALiBi's, of either sign; sinks around the usual scores.
   SplitMix64 rng(options.seed + 1);
   for (int head = 0; head < batch_.num_heads; ++head) {
@@ -161,6 +163,71 @@ void BatchBuilder::make_custom_mask() {
     }
   }
   batch_.custom_mask_indptr.push_back(static_cast<int32_t>(batch_.custom_mask.size()));
+}
+
+// Four ranges about the query tokens and before them, where none are given: of up to 60 positions,
+// overlapping, beyond the end, empty, empty and absurd.
+void BatchBuilder::make_bidirectional_ranges() {
+  constexpr PositionRange kEverything = {std::numeric_limits<int>::min(),
+                                         std::numeric_limits<int>::max()};
+  SplitMix64 rng(batch_.options.seed + 3);
+  std::vector<std::vector<PositionRange>> all = batch_.options.bidirectional_ranges;
+  if (all.empty()) {
+    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+      const auto index = static_cast<size_t>(seq);
+      const int num_queries = batch_.query_start_loc[index + 1] - batch_.query_start_loc[index];
+      const auto draw = [&](int before) {
+        const int first = seq_len(seq) - num_queries - before;
+        const int begin = first + static_cast<int>(rng.below(num_queries + before));
+        return PositionRange{begin, begin + static_cast<int>(rng.below(60))};
+      };
+      all.push_back({draw(20), draw(1), {kEverything.end, kEverything.begin}, draw(20)});
+    }
+  }
+  size_t most = 0;
+  for (const auto& ranges : all) most = std::max(most, ranges.size());
+  batch_.max_bidirectional_ranges = static_cast<int32_t>(most);
+  batch_.bidirectional_ranges_stride = 2 * (batch_.max_bidirectional_ranges + 1);
+  for (std::vector<PositionRange>& ranges : all) {
+    ranges.resize(most, {7, 7});
+    ranges.push_back(kEverything);
+    for (const PositionRange& range : ranges) {
+      batch_.bidirectional_ranges.push_back(range.begin);
+      batch_.bidirectional_ranges.push_back(range.end);
+    }
+  }
+}
+
+void BatchBuilder::make_qq_bias() {
+  SplitMix64 rng(batch_.options.seed + 4);
+  const bool is_shared = batch_.options.shared_qq_bias;
+  int most = 0;
+  for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+    const auto index = static_cast<size_t>(seq);
+    most = std::max(most, batch_.query_start_loc[index + 1] - batch_.query_start_loc[index]);
+  }
+  batch_.qq_bias_stride_row = most + 3;
+  const int64_t matrix = most * batch_.qq_bias_stride_row + 5;
+  if (!is_shared) batch_.qq_bias_stride_seq = matrix;
+  const int num_matrices = is_shared ? 1 : batch_.num_seqs;
+  batch_.qq_bias.assign(static_cast<size_t>(num_matrices * matrix),
+                        std::numeric_limits<float>::quiet_NaN());
+  for (int seq = 0; seq < num_matrices; ++seq) {
+    const int first_query = batch_.query_start_loc[static_cast<size_t>(seq)];
+    const int num_queries =
+        is_shared ? most : batch_.query_start_loc[static_cast<size_t>(seq) + 1] - first_query;
+    const int64_t first_key = is_shared ? 0 : seq_len(seq) - num_queries;
+    for (int i = 0; i < num_queries; ++i) {
+      for (int j = 0; j < num_queries; ++j) {
+        const float bias =
+            rng.below(8) == 0 ? -std::numeric_limits<float>::infinity() : 2 * rng.normal();
+        const int64_t key = first_key + j;
+        if (!is_shared && (key < 0 || !batch_.sees_by_definition(first_query + i, key))) continue;
+        const int64_t at = seq * matrix + i * batch_.qq_bias_stride_row + j;
+        batch_.qq_bias[static_cast<size_t>(at)] = bias;
+      }
+    }
+  }
 }
 
 int64_t BatchBuilder::buffer_size(DataType type, int64_t stride_token) const {

@@ -44,6 +44,8 @@ class BatchBuilder {
   };
 
   void make_custom_mask();
+  void make_bidirectional_ranges();
+  void make_qq_bias();
 
   const KernelSpec& spec() const { return batch_.options.spec; }
   int seq_len(int seq) const { return batch_.seq_lens[static_cast<size_t>(seq)]; }

@@ -133,6 +133,18 @@ struct AttentionArgs {
   // let it. uint8 [custom_mask_indptr[num_seqs]] and int32 [num_seqs + 1].
   const uint8_t* custom_mask = nullptr;
   const int32_t* custom_mask_indptr = nullptr;
+  // Where the spec has bidirectional_ranges: int32 [num_seqs, max_bidirectional_ranges, 2], with
+  // bidirectional_ranges_stride elements from one sequence to the next, at least twice
+  // max_bidirectional_ranges, or 0 for the same ranges in all sequences. Pairs [begin, end) of
+  // positions in the sequence (vLLM's mm_prefix_range names the last position instead of end); one
+  // with begin >= end is empty, others may overlap and reach beyond the sequence. A query token at
+  // a position inside of a range sees all keys of that range too, whatever causality, window or
+  // chunk say. ranges_within_window: whatever causality says, but no key that its window or chunk
+  // hides. The custom mask hides keys of ranges like any others. Null is legal for 0 ranges.
+  const int32_t* bidirectional_ranges = nullptr;
+  int64_t bidirectional_ranges_stride = 0;
+  int32_t max_bidirectional_ranges = 0;
+  bool ranges_within_window = false;
   // Where the spec is block_sparse.
   BlockSparseArgs block_sparse;
   // Where the spec has soft_cap: positive and finite.
@@ -140,6 +152,16 @@ struct AttentionArgs {
   // Where the spec has alibi: f32 [num_kv_heads * group_size]; slope * (key position - query
   // position) is added to the score.
   const float* alibi_slopes = nullptr;
+  // Where the spec has qq_bias, as trees of speculated tokens need it: f32 [num_seqs, rows,
+  // columns] by these strides in elements, innermost 1, rows and columns for the longest sequence
+  // of query tokens at least. Stride of a sequence 0: one matrix for all, vLLM's [q, q]. What query
+  // token i of a sequence gets at query token j of the same, where that is a key: bias[i][j] is
+  // added to the scaled and capped score, beside ALiBi's; keys before the query tokens get nothing.
+  // -inf hides the key, +inf and NaN are not allowed. Entries of keys that are hidden anyway may
+  // hold anything.
+  const float* qq_bias = nullptr;
+  int64_t qq_bias_stride_seq = 0;
+  int64_t qq_bias_stride_row = 0;
   // Where the spec has sinks: f32 [num_kv_heads * group_size], logits.
   const float* sinks = nullptr;
 

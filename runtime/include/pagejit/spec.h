@@ -102,13 +102,17 @@ struct KernelSpec {
   // instructions of 16. For rows with their scales in line: head_size + 4 bytes from one to the
   // next.
   int kv_alignment = 16;
-  bool window = false;        // a sliding window: AttentionArgs::window_left and window_right hold
-  bool chunked = false;       // chunked-local attention: AttentionArgs::chunk_size holds
-  bool custom_mask = false;   // a bit for each query token and key, AttentionArgs::custom_mask
+  bool window = false;       // a sliding window: AttentionArgs::window_left and window_right hold
+  bool chunked = false;      // chunked-local attention: AttentionArgs::chunk_size holds
+  bool custom_mask = false;  // a bit for each query token and key, AttentionArgs::custom_mask
+  // Query tokens in a range of positions see all of it, AttentionArgs::bidirectional_ranges. Must
+  // be false where block_sparse is set. Changes nothing where all keys are seen anyway.
+  bool bidirectional_ranges = false;
   bool block_sparse = false;  // only some blocks of keys, AttentionArgs::block_sparse
   bool soft_cap = false;      // scores become soft_cap * tanh(scores / soft_cap)
-  bool alibi = false;  // a bias that is linear in the distance, by AttentionArgs::alibi_slopes
-  bool sinks = false;  // one more logit per head without a value, AttentionArgs::sinks
+  bool alibi = false;    // a bias that is linear in the distance, by AttentionArgs::alibi_slopes
+  bool qq_bias = false;  // a bias for the keys of a sequence's query tokens, AttentionArgs::qq_bias
+  bool sinks = false;    // one more logit per head without a value, AttentionArgs::sinks
   // A query token's result is the same to the bit whatever else is in the batch, wherever its
   // blocks lie, and whether it is alone or in a chunk of many: the KV tokens are divided at fixed
   // places, not by the number of CTAs. For all launches of a model, decode too, one spec with few
@@ -140,9 +144,10 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few, many or shared (queries); "causal=1"
 // (or "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
-// "kv_alignment=" and the switches token_scales, window, chunked, custom_mask, block_sparse,
-// soft_cap, alibi, sinks, batch_invariant, debug and pdl ("window=1") follow where they are set.
-// Specs that mean the same have the same text; others differ.
+// "kv_alignment=" and the switches token_scales, window, chunked, custom_mask,
+// bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks, batch_invariant, debug and
+// pdl ("window=1") follow where they are set. Specs that mean the same have the same text; others
+// differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for

@@ -103,9 +103,11 @@ struct AttentionConfig {
   bool has_window;       // a sliding window: window_left and window_right hold
   bool has_chunks;       // a query token sees the keys of its own chunk: chunk_size holds
   bool has_custom_mask;  // a bit for each query token and key
+  bool has_bidirectional_ranges;  // query tokens in a range of positions see all of it
   bool is_block_sparse;  // only some blocks of keys are seen
   bool has_soft_cap;     // scores = soft_cap * tanh(scores / soft_cap)
   bool has_alibi;        // scores += slope of the head * (key position - query position)
+  bool has_qq_bias;      // scores += bias of (query token, query token that is the key)
   bool has_sinks;        // one more logit per head, without a value
   int head_size;         // elements of q and K, multiple of 8
   int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
@@ -130,6 +132,14 @@ struct AttentionConfig {
 // Each query token sees all keys of its sequence.
 PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
   return c.causality == Causality::kNone && !c.has_window && !c.has_chunks;
+}
+// Ranges let query tokens see more than they would without.
+PAGEJIT_HOST_DEVICE constexpr bool uses_bidirectional_ranges(const AttentionConfig& c) {
+  return c.has_bidirectional_ranges && !sees_all(c);
+}
+// Scores are scaled before they are changed, else where they become powers of 2.
+PAGEJIT_HOST_DEVICE constexpr bool changes_scores(const AttentionConfig& c) {
+  return c.has_soft_cap || c.has_alibi || c.has_qq_bias;
 }
 
 // The products are computed in bf16, else in f16: K, V, q and the probabilities.
@@ -251,6 +261,8 @@ struct AttentionParams {
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
   const unsigned char* custom_mask;   // where has_custom_mask; bit query * seq_len + key
   const int* custom_mask_indptr;      // [num_seqs + 1]: bytes
+  const int* bidirectional_ranges;    // [num_seqs, num_bidirectional_ranges, 2]: [begin, end)
+  const float* qq_bias;               // where has_qq_bias: [sequence, query token, key's]
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   const float* q_scale;               // [1] where q has 8 bits
@@ -267,6 +279,8 @@ struct AttentionParams {
   // Where has_token_scales.
   long long k_scale_stride_block, k_scale_stride_token, k_scale_stride_head;
   long long v_scale_stride_block, v_scale_stride_token, v_scale_stride_head;
+  long long bidirectional_ranges_stride;  // of a sequence
+  long long qq_bias_stride_seq, qq_bias_stride_row;
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
   int num_seqs;
@@ -279,6 +293,8 @@ struct AttentionParams {
   int window_left;       // where has_window: keys before and behind a query token's own position
   int window_right;      // that it sees; negative: all
   int chunk_size;        // where has_chunks: tokens, positive
+  int num_bidirectional_ranges;  // of a sequence, the empty ones included
+  int ranges_within_window;      // not 0: ranges show nothing that the window or chunk hides
   BlockSparseParams sparse;  // where is_block_sparse
   float scale;           // softmax scale
   float soft_cap;        // where has_soft_cap: positive
@@ -520,25 +536,25 @@ PAGEJIT_DEVICE RowPlace place_of_row(int row) {
 #line 118 "attention/work.cuh"
 }
 
-#line 185 "attention/work.cuh"
+#line 129 "attention/work.cuh"
 // The sequence's length by its table.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 197 "attention/work.cuh"
+#line 141 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 199 "attention/work.cuh"
+#line 143 "attention/work.cuh"
 }
 
-#line 243 "attention/work.cuh"
+#line 187 "attention/work.cuh"
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
 template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
-#line 250 "attention/work.cuh"
+#line 194 "attention/work.cuh"
   const int seq_len = load_table_len<C>(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }
-#line 10 "attention/attention.cu.tmpl"
+#line 13 "attention/attention.cu.tmpl"
 #line 1 "attention/find_work.cuh"
 // The work of this CTA, found from the lengths on the device.
 
@@ -574,7 +590,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 119 "attention/find_work.cuh"
+#line 118 "attention/find_work.cuh"
   if (params.num_splits > 1 && may_split<C>(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -596,9 +612,9 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
-#line 141 "attention/find_work.cuh"
+#line 140 "attention/find_work.cuh"
 }
-#line 11 "attention/attention.cu.tmpl"
+#line 14 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -799,7 +815,7 @@ class KvStream {
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
-#line 12 "attention/attention.cu.tmpl"
+#line 15 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -861,7 +877,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 13 "attention/attention.cu.tmpl"
+#line 16 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -899,7 +915,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 17 "attention/attention.cu.tmpl"
+#line 20 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -984,7 +1000,7 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-#line 19 "attention/attention.cu.tmpl"
+#line 22 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
 // biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
@@ -1025,7 +1041,7 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
 #line 61 "attention/scores.cuh"
 }
 
-#line 70 "attention/scores.cuh"
+#line 75 "attention/scores.cuh"
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -1036,26 +1052,28 @@ class ScoreChange {
                              int row_warp)
       : params_(params),
         work_(work),
-#line 83 "attention/scores.cuh"
+#line 88 "attention/scores.cuh"
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 115 "attention/scores.cuh"
+#line 124 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 124 "attention/scores.cuh"
+#line 133 "attention/scores.cuh"
     return true;
-#line 130 "attention/scores.cuh"
+#line 139 "attention/scores.cuh"
   }
 
-  // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
+  // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, bias,
+  // mask. What is masked becomes -inf whatever was added to it.
+#line 147 "attention/scores.cuh"
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 137 "attention/scores.cuh"
+#line 157 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 144 "attention/scores.cuh"
+#line 164 "attention/scores.cuh"
   }
 
  private:
@@ -1068,14 +1086,14 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 181 "attention/scores.cuh"
+#line 247 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 186 "attention/scores.cuh"
+#line 252 "attention/scores.cuh"
     return end > work_.token_end;
-#line 193 "attention/scores.cuh"
+#line 257 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -1084,14 +1102,14 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 204 "attention/scores.cuh"
+#line 268 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 213 "attention/scores.cuh"
+#line 277 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1099,15 +1117,15 @@ class ScoreChange {
     }
   }
 
-#line 281 "attention/scores.cuh"
+#line 317 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 286 "attention/scores.cuh"
+#line 322 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 301 "attention/scores.cuh"
+#line 338 "attention/scores.cuh"
 };
-#line 20 "attention/attention.cu.tmpl"
+#line 26 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1249,7 +1267,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 24 "attention/attention.cu.tmpl"
+#line 30 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1504,7 +1522,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 25 "attention/attention.cu.tmpl"
+#line 31 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1544,19 +1562,20 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   Query<C> query;
   query.load(QuerySource(params, work, C.group_size), shared, row_warp);
   const ScoreChange<C> change(params, work, row_warp);
+#line 42 "attention/attention.cuh"
   const float scale_log2 = score_scale_log2(params, work);
 
   KvRowOffsets rows = first_rows[0];
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
-#line 48 "attention/attention.cuh"
+#line 51 "attention/attention.cuh"
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
       sync_group<C>(token_group);
-#line 54 "attention/attention.cuh"
+#line 57 "attention/attention.cuh"
     }
     stream.issue(tile + kStages - 1, rows);
     if (tile < 0) {
@@ -1568,7 +1587,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       continue;
     }
     rows = stream.locate(tile + kStages);
-#line 69 "attention/attention.cuh"
+#line 72 "attention/attention.cuh"
 
     const KvStage<C>& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
@@ -1576,11 +1595,12 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
     uint32_t p[Traits::kTokenTiles][C.row_tiles][2];
     if (sees) {
       Scores<C> scores;
+#line 85 "attention/attention.cuh"
       compute_scores<C>(scores, stage, query);
       change.apply(scores, first_token);
-#line 81 "attention/attention.cuh"
+#line 91 "attention/attention.cuh"
       softmax.step(scores, scale_log2, p);
-#line 83 "attention/attention.cuh"
+#line 93 "attention/attention.cuh"
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
@@ -1613,9 +1633,9 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     dev::sync_cta();  // the ring, or the unit before, has been read by all
     stage_unit<C>(merge, softmax, unit, token_group, row_warp);
     dev::sync_cta();  // the unit is there for all
-#line 118 "attention/attention.cuh"
+#line 128 "attention/attention.cuh"
     merge_token_groups<C>(output, merge, work, unit);
-#line 120 "attention/attention.cuh"
+#line 130 "attention/attention.cuh"
     if (work.num_active_splits > 1 &&
         arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
@@ -1633,25 +1653,25 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
 
-#line 151 "attention/attention.cuh"
+#line 161 "attention/attention.cuh"
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 
-#line 161 "attention/attention.cuh"
+#line 171 "attention/attention.cuh"
   serve_split<C>(params, work, shared);
-#line 163 "attention/attention.cuh"
+#line 173 "attention/attention.cuh"
 }
-#line 29 "attention/attention.cu.tmpl"
+#line 35 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 41 "attention/attention.cu.tmpl"
+#line 47 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 48 "attention/attention.cu.tmpl"
+#line 54 "attention/attention.cu.tmpl"
     .kv_alignment = 16,
-#line 70 "attention/attention.cu.tmpl"
+#line 82 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .head_size_v = 128,
@@ -1666,12 +1686,12 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 90 "attention/attention.cu.tmpl"
+#line 102 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 97 "attention/attention.cu.tmpl"
+#line 109 "attention/attention.cu.tmpl"
   attention<kConfig>(params);
 }
 

@@ -44,12 +44,13 @@ TEST(SpecFlagsTest, QueriesMasksAndScoreChanges) {
   flags.causal = true;
   flags.window = 100;
   flags.soft_cap = 30;
-  flags.alibi = flags.sinks = true;
+  flags.alibi = flags.sinks = flags.qq_bias = flags.bidirectional_ranges = true;
+  flags.custom_mask = true;
   const Result<WorkList> list = make_work_list(flags);
   ASSERT_TRUE(list.is_ok()) << list.status().to_string();
   EXPECT_EQ(canonical_text(list->items[0].spec),
             "many q=bf16 kv=bf16 out=bf16 head_size=128 block_size=16 group_size=4 causal=1 "
-            "window=1 soft_cap=1 alibi=1 sinks=1");
+            "window=1 custom_mask=1 bidirectional_ranges=1 soft_cap=1 alibi=1 qq_bias=1 sinks=1");
   EXPECT_EQ(list->items[0].window_left, 99);
   EXPECT_EQ(list->items[0].soft_cap, 30);
   flags.queries = "two";
@@ -172,14 +173,45 @@ TEST(WorkListTest, LayersWithoutAKernelAreNeverDropped) {
   models::LayerAttention attention;
   attention.num_heads = attention.num_kv_heads = 1;
   attention.head_size = 64;
-  attention.mask = models::MaskKind::kPrefix;
+  attention.mask = models::MaskKind::kBidirectional;
   shape.kinds = {{attention, {0, 1}}};
   ASSERT_TRUE(add_model(shape, "m", {}, &list).is_ok());
   EXPECT_TRUE(list.items.empty());
-  EXPECT_EQ(
-      list.unsupported,
-      std::vector<std::string>{"m: all 2 layers: not supported yet: bidirectional attention over a "
-                               "prefix"});
+  EXPECT_EQ(list.unsupported, std::vector<std::string>{
+                                  "m: all 2 layers: not supported yet: bidirectional attention"});
+}
+
+TEST(WorkListTest, ThePrefixOfAModelIsARange) {
+  models::ModelShape shape;
+  shape.num_layers = 1;
+  models::LayerAttention attention;
+  attention.num_heads = attention.num_kv_heads = 1;
+  attention.head_size = 64;
+  attention.mask = models::MaskKind::kPrefix;
+  shape.kinds = {{attention, {0}}};
+  SpecFlags flags;
+  WorkList decode;
+  ASSERT_TRUE(add_model(shape, "m", flags, &decode).is_ok());
+  ASSERT_EQ(decode.items.size(), 1u);
+  EXPECT_FALSE(decode.items[0].spec.bidirectional_ranges) << "one query token sees all";
+  flags.queries = "many";
+  WorkList prefill;
+  ASSERT_TRUE(add_model(shape, "m", flags, &prefill).is_ok());
+  ASSERT_EQ(prefill.items.size(), 1u);
+  EXPECT_TRUE(prefill.items[0].spec.bidirectional_ranges);
+  EXPECT_EQ(prefill.items[0].spec.causality, Causality::kCausal);
+  // Images of a model that is causal otherwise, and trees of speculated tokens, are asked for.
+  attention.mask = models::MaskKind::kCausal;
+  shape.kinds = {{attention, {0}}};
+  flags.bidirectional_ranges = flags.ranges_within_window = flags.qq_bias = true;
+  WorkList asked;
+  ASSERT_TRUE(add_model(shape, "m", flags, &asked).is_ok());
+  EXPECT_TRUE(asked.items[0].spec.bidirectional_ranges);
+  EXPECT_TRUE(asked.items[0].spec.qq_bias);
+  EXPECT_TRUE(asked.items[0].ranges_within_window);
+  flags.bidirectional_ranges = false;
+  EXPECT_EQ(add_model(shape, "m", flags, &asked).message(),
+            "m: --ranges-within-window needs --bidirectional-ranges");
 }
 
 TEST(WorkListTest, WindowsAndCapsOfAModelAreLaunchArguments) {
