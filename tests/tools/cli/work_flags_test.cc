@@ -126,7 +126,7 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags = spec_flags();
   flags.kv_dtype = "f32";
   EXPECT_EQ(make_work_list(flags).status().to_string(),
-            "unsupported: kv_dtype f32: must be f16, bf16, fp8_e4m3, fp8_e5m2 or int8");
+            "unsupported: q_dtype bf16: must be f32 where kv_dtype is f32");
   flags = spec_flags();
   flags.out_dtype = "int5";
   EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int5\": ");
