@@ -29,10 +29,11 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
   const int accumulators = c.head_size_v_padded / 16 * c.row_tiles * 4;
-  // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses.
+  // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses; of
+  // more than one term also for each tile of tokens.
   const int terms = pagejit_shared::operand_terms(c);
-  const int query =
-      c.q_in_registers ? depth_tiles * c.row_tiles * 2 * terms : 12 * c.row_tiles * terms;
+  const int query = c.q_in_registers ? depth_tiles * c.row_tiles * 2 * terms
+                                     : 12 * c.row_tiles * (terms == 1 ? 1 : terms * token_tiles);
   const int scores_and_p = token_tiles * c.row_tiles * (6 + 2 * terms);
   // A fragment of K or V in its terms, values of the next one, and the sums of products.
   const int split_operand = pagejit_shared::has_f32_kv(c) ? 4 * terms + 12 + 4 * c.row_tiles : 0;
@@ -245,6 +246,11 @@ int rows_wanted(const KernelSpec& spec) {
   return std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows, kMostRaggedRows);
 }
 
+// Rows that take much: accumulators of the largest heads, or q in three terms in shared memory.
+bool has_large_rows(const KernelSpec& spec) {
+  return spec.head_size > (spec.kv_dtype == DataType::kFloat32 ? 192 : 256);
+}
+
 // Rows of a CTA that are worth looking at.
 std::vector<int> row_choices(const KernelSpec& spec) {
   switch (spec.queries) {
@@ -253,18 +259,19 @@ std::vector<int> row_choices(const KernelSpec& spec) {
     case QueryLengths::kFew: {
       // The smaller ones for large heads with many options, of which not all fit the registers.
       std::vector<int> choices = {rows_wanted(spec)};
-      for (const int rows : {64, 32}) {
+      for (const int rows : {64, 32, 16}) {
+        if (rows == 16 && spec.kv_dtype != DataType::kFloat32) continue;
         if (rows < choices.front()) choices.push_back(rows);
       }
       return choices;
     }
     case QueryLengths::kShared:
       // The smaller ones, again, for what leaves few registers.
-      return spec.head_size > 256 ? std::vector<int>{64, 32, 16} : std::vector<int>{128, 64, 32};
+      return has_large_rows(spec) ? std::vector<int>{64, 32, 16} : std::vector<int>{128, 64, 32};
     case QueryLengths::kMany:
       break;
   }
-  if (spec.head_size > 256) return {16, 32, 64};
+  if (has_large_rows(spec)) return {16, 32, 64};
   return {64, kMostRaggedRows};
 }
 

@@ -83,7 +83,7 @@ PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
   return c.causality == Causality::kNone && !c.has_window && !c.has_chunks;
 }
 
-// K, V, q and the probabilities are f32, each the sum of so many bf16 in the products.
+// Where K and V are f32, each operand of the products is the sum of so many bf16.
 constexpr int kF32Terms = 3;
 PAGEJIT_HOST_DEVICE constexpr bool has_f32_kv(const AttentionConfig& c) {
   return c.kv_type == Element::kFloat32;
