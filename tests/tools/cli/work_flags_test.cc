@@ -118,9 +118,10 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
             "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
   flags.dtype = "fp8";
-  EXPECT_EQ(error_of(flags),
-            "--dtype: fp8_e4m3: must be bf16 or f16; other types have --q-dtype, --kv-dtype and "
-            "--out-dtype");
+  EXPECT_EQ(
+      error_of(flags),
+      "--dtype: fp8_e4m3: must be bf16, f16 or f32; other types have --q-dtype, --kv-dtype and "
+      "--out-dtype");
   flags.dtype = "bf61";
   EXPECT_EQ(error_of(flags).substr(0, 27), "--dtype: data type \"bf61\": ");
   flags = spec_flags();
