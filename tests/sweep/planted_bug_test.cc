@@ -165,7 +165,7 @@ class PlantedBugTest : public EmulatorTest {
     const KernelSpec one = make_spec(DataType::kFloat32, 72, 16, 4);
     KernelSpec vllm = one;
     vllm.kv_layout = KvLayout::kVllm;
-    KernelSpec shared = make_spec(DataType::kFloat32, 192, 16, 8);
+    KernelSpec shared = make_spec(DataType::kFloat32, 256, 16, 8);
     shared.queries = QueryLengths::kShared;
     for (const KernelSpec& spec : {one, vllm, shared}) {
       if (!compiles(bugged, spec)) return "";
