@@ -125,6 +125,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_Q_FP8", c.q_type == Element::kFloat8E4m3},
       {"PAGEJIT_SCALE_Q_ROWS", pagejit_shared::scales_q_rows(c)},
       {"PAGEJIT_KV_8BIT", pagejit_shared::kv_bytes(c) == 1},
+      {"PAGEJIT_KV_F32", pagejit_shared::has_f32_kv(c)},
       {"PAGEJIT_KV_E5M2", c.kv_type == Element::kFloat8E5m2},
       {"PAGEJIT_KV_INT8", c.kv_type == Element::kInt8},
       {"PAGEJIT_UNPACK_E4M3",

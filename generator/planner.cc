@@ -29,9 +29,14 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
   const int accumulators = c.head_size_v_padded / 16 * c.row_tiles * 4;
-  // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses.
-  const int query = c.q_in_registers ? depth_tiles * c.row_tiles * 2 : 12 * c.row_tiles;
-  const int scores_and_p = token_tiles * c.row_tiles * 8;
+  // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses; of
+  // more than one term also for each tile of tokens.
+  const int terms = pagejit_shared::operand_terms(c);
+  const int query = c.q_in_registers ? depth_tiles * c.row_tiles * 2 * terms
+                                     : 12 * c.row_tiles * (terms == 1 ? 1 : terms * token_tiles);
+  const int scores_and_p = token_tiles * c.row_tiles * (6 + 2 * terms);
+  // A fragment of K or V in its terms, values of the next one, and the sums of products.
+  const int split_operand = pagejit_shared::has_f32_kv(c) ? 4 * terms + 12 + 4 * c.row_tiles : 0;
   constexpr int kOther = 84;  // measured rest of compiled kernels, d 64 to 256
   // Positions, slopes, limits and constants of what is switched on, as compiled kernels have them.
   const int features = (c.is_ragged ? 3 : 0) + (c.is_batch_invariant ? 6 : 0) +
@@ -42,7 +47,7 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
                        (pagejit_shared::uses_bidirectional_ranges(c) ? 4 * c.row_tiles + 3 : 0) +
                        (c.has_qq_bias ? 4 * c.row_tiles * token_tiles + 8 : 0) +
                        (c.has_token_scales ? 8 + 4 * token_tiles : 0);
-  return accumulators + query + scores_and_p + features + kOther +
+  return accumulators + query + scores_and_p + split_operand + features + kOther +
          (arch.has_async_copy() ? 0 : registers_of_copies(c));
 }
 
@@ -66,10 +71,16 @@ constexpr double kMemoryLatencyUs = 1;  // under load
 // One SM's share of the L2 cache's bandwidth.
 constexpr double kL2BytesPerClock = 40;
 
+// mma for one product of fragments.
+int products_of_terms(const AttentionConfig& c) {
+  const int terms = pagejit_shared::operand_terms(c);
+  return terms * (terms + 1) / 2;
+}
+
 double product_clocks_per_token(const AttentionConfig& c) {
   const double depth_tiles = (c.head_size_padded + c.head_size_v_padded) / 16;  // of both
   const double row_tiles = c.row_warps * c.row_tiles;
-  return 2 * depth_tiles * row_tiles / 16;
+  return 2 * depth_tiles * row_tiles / 16 * products_of_terms(c);
 }
 
 // kv_comes_from_l2: other tiles of the same sequence have just read it.
@@ -83,14 +94,20 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double token_bytes = kv_token_bytes(c);
   cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
   cost.tensor = product_clocks_per_token(c) * (arch.has_async_copy() ? 1 : 2);
-  const double query_reads = c.q_in_registers ? 0 : key_tiles * row_tiles * 2 / token_tiles;
+  const double query_reads =
+      c.q_in_registers ? 0
+                       : key_tiles * row_tiles * 2 * pagejit_shared::operand_terms(c) / token_tiles;
   cost.shared = (pagejit_shared::kv_bytes(c) * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
                 token_bytes / 128;
   // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
   // the head, and the other instructions of the tile, which one warp issues one by one.
   const double chain = 400 + key_tiles * 18 + token_tiles * depth_tiles * (1 + c.row_tiles * 2);
   // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have.
-  const double conversions = pagejit_shared::kv_bytes(c) == 1 ? 6 * token_tiles * depth_tiles : 0;
+  // Of f32: 2 loads more, 11 to split each of 4 pairs; 5 mma and 4 additions more for each 8 rows.
+  const double conversions_per_tile = pagejit_shared::kv_bytes(c) == 1 ? 6
+                                      : pagejit_shared::has_f32_kv(c)  ? 46 + 9 * c.row_tiles
+                                                                       : 0;
+  const double conversions = conversions_per_tile * token_tiles * depth_tiles;
   const double tokens_at_once = c.min_ctas_per_sm * c.token_groups * c.group_tokens;
   // Half of the warps may be waiting for copies. Where these are not asynchronous, each warp waits
   // for its own, one latency of the memory in each tile.
@@ -233,6 +250,11 @@ int rows_wanted(const KernelSpec& spec) {
   return std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows, kMostRaggedRows);
 }
 
+// Rows that take much: accumulators of the largest heads, or q in three terms in shared memory.
+bool has_large_rows(const KernelSpec& spec) {
+  return spec.head_size > (spec.kv_dtype == DataType::kFloat32 ? 192 : 256);
+}
+
 // Rows of a CTA that are worth looking at.
 std::vector<int> row_choices(const KernelSpec& spec) {
   switch (spec.queries) {
@@ -241,18 +263,19 @@ std::vector<int> row_choices(const KernelSpec& spec) {
     case QueryLengths::kFew: {
       // The smaller ones for large heads with many options, of which not all fit the registers.
       std::vector<int> choices = {rows_wanted(spec)};
-      for (const int rows : {64, 32}) {
+      for (const int rows : {64, 32, 16}) {
+        if (rows == 16 && spec.kv_dtype != DataType::kFloat32) continue;
         if (rows < choices.front()) choices.push_back(rows);
       }
       return choices;
     }
     case QueryLengths::kShared:
       // The smaller ones, again, for what leaves few registers.
-      return spec.head_size > 256 ? std::vector<int>{64, 32, 16} : std::vector<int>{128, 64, 32};
+      return has_large_rows(spec) ? std::vector<int>{64, 32, 16} : std::vector<int>{128, 64, 32};
     case QueryLengths::kMany:
       break;
   }
-  if (spec.head_size > 256) return {16, 32, 64};
+  if (has_large_rows(spec)) return {16, 32, 64};
   return {64, kMostRaggedRows};
 }
 
@@ -423,9 +446,12 @@ std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& ar
 
 // What the target lacks for the spec.
 Status check_target(const KernelSpec& spec, const Target& target, const Arch& arch) {
-  if (spec.kv_dtype == DataType::kBFloat16 && !arch.has_bf16_products()) {
+  const bool needs_bf16 =
+      spec.kv_dtype == DataType::kBFloat16 || spec.kv_dtype == DataType::kFloat32;
+  if (needs_bf16 && !arch.has_bf16_products()) {
     return Status(StatusCode::kUnsupported,
-                  "kv_dtype bf16: must be f16, fp8_e4m3 or fp8_e5m2 for " + target.to_string() +
+                  "kv_dtype " + std::string(data_type_name(spec.kv_dtype)) +
+                      ": must be f16, fp8_e4m3 or fp8_e5m2 for " + target.to_string() +
                       ", which has no products of bf16");
   }
   return check_pdl(spec.pdl, target);

@@ -36,9 +36,6 @@ Status check_types(const KernelSpec& spec) {
           ": legal are f16 (0), bf16 (1), f32 (2), fp8_e4m3 (3), fp8_e5m2 (4) and int8 (5)");
     }
   }
-  if (spec.kv_dtype == DataType::kFloat32) {
-    return bad_type("kv_dtype", spec.kv_dtype, "f16, bf16, fp8_e4m3, fp8_e5m2 or int8");
-  }
   if (spec.kv_dtype == DataType::kInt8 && !spec.token_scales) {
     return invalid("token_scales 0: must be 1 where kv_dtype is int8");
   }
@@ -57,13 +54,20 @@ Status check_types(const KernelSpec& spec) {
   }
   if (spec.q_dtype == spec.kv_dtype || spec.q_dtype == DataType::kFloat32) return Status::ok();
   return bad_type("q_dtype", spec.q_dtype,
-                  spec.kv_dtype == DataType::kFloat16 ? "f16 or f32 where kv_dtype is f16"
-                                                      : "bf16 or f32 where kv_dtype is bf16");
+                  spec.kv_dtype == DataType::kFloat16    ? "f16 or f32 where kv_dtype is f16"
+                  : spec.kv_dtype == DataType::kBFloat16 ? "bf16 or f32 where kv_dtype is bf16"
+                                                         : "f32 where kv_dtype is f32");
 }
 
 Status check_head_sizes(const KernelSpec& spec) {
   const int k = spec.head_size;
   const int v = spec.head_size_v;
+  // Larger ones have twice the accumulators that fit beside operands of three terms.
+  constexpr int kMostOfF32 = 256;
+  if (spec.kv_dtype == DataType::kFloat32 && k > kMostOfF32) {
+    return invalid("head_size " + std::to_string(k) + ": must be at most " +
+                   std::to_string(kMostOfF32) + " where kv_dtype is f32");
+  }
   if (value_head_size(spec) != spec.head_size) {
     if ((k == 192 && v == 128) || (k == 576 && v == 512)) return {};
     return invalid("head_size_v " + std::to_string(v) + " with head_size " + std::to_string(k) +

@@ -28,12 +28,7 @@ bool has_scales(const KernelSpec& spec) { return data_type_bytes(spec.kv_dtype) 
 
 Result<DataType> kv_dtype_of(const PagedAttentionArgs& args) {
   const std::string_view name = args.kv_cache_dtype;
-  if (name == "auto") {
-    if (args.dtype != DataType::kFloat32) return args.dtype;
-    return unsupported(
-        "kv_cache_dtype auto with dtype f32: K and V of f32 are not served; must be float16, "
-        "bfloat16, fp8, fp8_e4m3 or fp8_e5m2 where dtype is f32");
-  }
+  if (name == "auto") return args.dtype;
   if (name == "float16") return DataType::kFloat16;
   if (name == "bfloat16") return DataType::kBFloat16;
   if (name == "fp8" || name == "fp8_e4m3") return DataType::kFloat8E4m3;

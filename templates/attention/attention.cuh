@@ -73,7 +73,11 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
     const KvStage<C>& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
     const bool sees = change.sees(first_token);
+#if PAGEJIT_KV_F32
+    uint32_t p[Traits::kTokenTiles][C.row_tiles][kTerms][2];
+#else
     uint32_t p[Traits::kTokenTiles][C.row_tiles][2];
+#endif
     if (sees) {
       Scores<C> scores;
 #if PAGEJIT_CUSTOM_MASK

@@ -205,9 +205,15 @@ class KvStream {
 #endif
   };
 
+#if PAGEJIT_KV_F32
+  struct alignas(16) Pad {  // rows begin at multiples of 16 bytes
+    uint32_t word[8];
+  };
+#else
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
+#endif
 
 #if PAGEJIT_KV_VLLM
   static constexpr int kX = 16 / static_cast<int>(sizeof(KvElement));

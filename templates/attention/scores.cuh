@@ -23,15 +23,26 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
   }
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+#if PAGEJIT_KV_F32
+    uint32_t b[C.row_tiles][kTerms][2];
+#else
     uint32_t b[C.row_tiles][2];
+#endif
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) query.fragment(b[j], j, depth);
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#if PAGEJIT_KV_F32
+      uint32_t a[kTerms][4];
+      load_k(a, stage, i, depth);
+#pragma unroll
+      for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j]);
+#else
       uint32_t a[4];
       load_k(a, stage, i, depth);
 #pragma unroll
       for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
+#endif
     }
   }
 #if PAGEJIT_SCALE_Q_ROWS

@@ -7,6 +7,8 @@ using pagejit_shared::AttentionParams;
 
 #if PAGEJIT_KV_8BIT
 using KvElement = uint8_t;  // a code of e4m3, e5m2 or int8
+#elif PAGEJIT_KV_F32
+using KvElement = float;
 #else
 using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #endif
@@ -90,7 +92,12 @@ struct AttentionShared<C, false> {
 #if PAGEJIT_BATCH_INVARIANT
   SplitTotals<C> totals;
 #endif
+#if PAGEJIT_KV_F32
+  alignas(16) uint16_t q[pagejit_shared::kF32Terms][AttentionTraits<C>::kTileRows]
+                        [AttentionTraits<C>::kQueryPitch];
+#else
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
+#endif
 #if PAGEJIT_SCALE_Q_ROWS
   alignas(16) float q_row_scale[AttentionTraits<C>::kTileRows];
 #endif

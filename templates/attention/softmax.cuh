@@ -46,7 +46,11 @@ struct OnlineSoftmax {
 #if PAGEJIT_TOKEN_SCALES
                            const KvStage<C>& stage,
 #endif
+#if PAGEJIT_KV_F32
+                           uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][kTerms][2]) {
+#else
                            uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2]) {
+#endif
 #if PAGEJIT_TOKEN_SCALES
     float v_scale[Traits::kTokenTiles][2];
     float v_score[Traits::kTokenTiles][2];  // the scale as a score
@@ -107,22 +111,44 @@ struct OnlineSoftmax {
 #endif
         }
         // A result tile has tokens in rows, a b operand has them in columns.
+#if PAGEJIT_KV_F32
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          uint32_t terms[kTerms];
+          split(terms, scores[i][j][half * 2], scores[i][j][half * 2 + 1]);
+#pragma unroll
+          for (int t = 0; t < kTerms; ++t) p[i][j][t][half] = dev::movmatrix_trans(terms[t]);
+        }
+#else
         p[i][j][0] = dev::movmatrix_trans(pack(scores[i][j][0], scores[i][j][1]));
         p[i][j][1] = dev::movmatrix_trans(pack(scores[i][j][2], scores[i][j][3]));
+#endif
       }
     }
   }
 
+#if PAGEJIT_KV_F32
+  PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][kTerms][2],
+                                 const KvStage<C>& stage) {
+#else
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
+#endif
 #pragma unroll
     for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#if PAGEJIT_KV_F32
+        uint32_t a[kTerms][4];
+        load_v(a, stage, i, depth);
+#pragma unroll
+        for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j]);
+#else
         uint32_t a[4];
         load_v(a, stage, i, depth);
 #pragma unroll
         for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
+#endif
       }
     }
   }

@@ -93,9 +93,18 @@ PAGEJIT_HOST_DEVICE constexpr bool changes_scores(const AttentionConfig& c) {
   return c.has_soft_cap || c.has_alibi || c.has_qq_bias;
 }
 
+// Where K and V are f32, each operand of the products is the sum of so many bf16.
+constexpr int kF32Terms = 3;
+PAGEJIT_HOST_DEVICE constexpr bool has_f32_kv(const AttentionConfig& c) {
+  return c.kv_type == Element::kFloat32;
+}
+// Terms of an operand of the products.
+PAGEJIT_HOST_DEVICE constexpr int operand_terms(const AttentionConfig& c) {
+  return has_f32_kv(c) ? kF32Terms : 1;
+}
 // The products are computed in bf16, else in f16: K, V, q and the probabilities.
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
-  return c.kv_type == Element::kBFloat16;
+  return c.kv_type == Element::kBFloat16 || has_f32_kv(c);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
   return element_bytes(c.kv_type);
@@ -169,7 +178,7 @@ PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
 }
 PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
   if (c.q_in_registers) return 0;
-  const int rows = tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
+  const int rows = operand_terms(c) * tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
   return rows + (scales_q_rows(c) ? (tile_rows(c) * 4 + 15) / 16 * 16 : 0);
 }
 // What a CTA keeps of the splits that it does in turn: accumulators, and statistics twice, those read

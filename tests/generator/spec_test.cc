@@ -64,8 +64,18 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"QueryIsE5m2",
                 with([](auto& s) { s.q_dtype = s.kv_dtype = DataType::kFloat8E5m2; }),
                 StatusCode::kUnsupported, "q_dtype fp8_e5m2", "f16, bf16, f32 or fp8_e4m3"},
-        BadSpec{"KvIsF32", with([](auto& s) { s.q_dtype = s.kv_dtype = DataType::kFloat32; }),
-                StatusCode::kUnsupported, "kv_dtype f32", "f16, bf16, fp8_e4m3, fp8_e5m2 or int8"},
+        BadSpec{"QueryTypeDiffersFromF32", with([](auto& s) { s.kv_dtype = DataType::kFloat32; }),
+                StatusCode::kUnsupported, "q_dtype bf16", "f32 where kv_dtype is f32"},
+        BadSpec{"KvOfF32WithTokenScales", with([](auto& s) {
+                  s.q_dtype = s.kv_dtype = DataType::kFloat32;
+                  s.token_scales = true;
+                }),
+                kInvalid, "token_scales 1", "0 where kv_dtype is f32, which has no scales"},
+        BadSpec{"KvOfF32WithLargeHeads", with([](auto& s) {
+                  s.q_dtype = s.kv_dtype = DataType::kFloat32;
+                  s.head_size = 512;
+                }),
+                kInvalid, "head_size 512", "at most 256 where kv_dtype is f32"},
         BadSpec{"OutIsE5m2", with([](auto& s) { s.out_dtype = DataType::kFloat8E5m2; }),
                 StatusCode::kUnsupported, "out_dtype fp8_e5m2", "f16, bf16, f32 or fp8_e4m3"},
         BadSpec{"OutIsInt8", with([](auto& s) { s.out_dtype = DataType::kInt8; }),

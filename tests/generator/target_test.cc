@@ -46,6 +46,11 @@ TEST(ArchTest, ProductsOfBf16AreRefusedBeforeSm80) {
       EXPECT_EQ(status.message(), "kv_dtype bf16: must be f16, fp8_e4m3 or fp8_e5m2 for " +
                                       std::string(target) + ", which has no products of bf16");
     }
+    KernelSpec wide = spec;
+    wide.kv_dtype = DataType::kFloat32;  // computed in terms of bf16
+    EXPECT_EQ(supports(wide, *parse_target(target)).message(),
+              "kv_dtype f32: must be f16, fp8_e4m3 or fp8_e5m2 for " + std::string(target) +
+                  ", which has no products of bf16");
     // q and the result are only converted.
     spec.q_dtype = spec.out_dtype = DataType::kBFloat16;
     spec.kv_dtype = DataType::kFloat8E4m3;

@@ -34,9 +34,10 @@ BatchOptions make_options(const ElementTypes& types, int head_size) {
 }
 
 TEST(ElementTypesTest, AllThatTheSpecServesAreTested) {
-  // f16 and bf16: q the same or f32. The two of 8 bits: q of four types. out of four.
-  EXPECT_EQ(legal_types().size(), static_cast<size_t>((2 * 2 + 2 * 4) * 4));
-  EXPECT_EQ(legal_inputs().size(), 12u);
+  // f16 and bf16: q the same or f32; f32: q the same. The two of 8 bits: q of four types. out of
+  // four.
+  EXPECT_EQ(legal_types().size(), static_cast<size_t>((2 * 2 + 1 + 2 * 4) * 4));
+  EXPECT_EQ(legal_inputs().size(), 13u);
 }
 
 class DataTypesTest : public testing::TestWithParam<ElementTypes> {};

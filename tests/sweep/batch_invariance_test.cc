@@ -259,6 +259,7 @@ std::vector<InvarianceCase> make_cases() {
   chunked.spec.token_scales = chunked.spec.chunked = true;
   chunked.spec.block_size = 5;
   cases.push_back(chunked);
+  cases.push_back({"many_f32", make(QueryLengths::kMany, DataType::kFloat32)});
   InvarianceCase vllm{"few_vllm_fp8", make(QueryLengths::kFew, DataType::kFloat8E4m3)};
   vllm.spec.kv_layout = KvLayout::kVllm;
   vllm.spec.window = true;

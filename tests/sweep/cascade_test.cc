@@ -206,6 +206,8 @@ std::vector<CascadeCase> make_cases() {
   add("f32_out", spec);
   spec.q_dtype = DataType::kFloat32;
   add("f32_q", spec);
+  spec.kv_dtype = DataType::kFloat32;
+  add("f32_kv", spec);
   add("fp8", fp8(128, 4)).num_splits = 2;
   KernelSpec other = fp8(64, 1);
   other.kv_dtype = DataType::kFloat8E5m2;

@@ -56,7 +56,7 @@ void add_types(std::vector<ElementCase>& cases) {
   };
   constexpr Shape kShapes[] = {{64, 16, 4}, {72, 5, 7}, {128, 32, 1}, {40, 1, 16}, {256, 24, 2}};
   int number = 0;
-  for (const DataType kv : {kF16, kBF16, kE4m3, kE5m2}) {
+  for (const DataType kv : {kF16, kBF16, kE4m3, kE5m2, kF32}) {
     for (const DataType q : {kF16, kBF16, kF32, kE4m3}) {
       for (const DataType out : {kF16, kBF16, kF32, kE4m3}) {
         const Shape& shape = kShapes[number % 5];
@@ -82,7 +82,7 @@ void add_types(std::vector<ElementCase>& cases) {
 }
 
 void add_layouts(std::vector<ElementCase>& cases) {
-  for (const DataType kv : {kF16, kBF16, kE4m3, kE5m2}) {
+  for (const DataType kv : {kF16, kBF16, kE4m3, kE5m2, kF32}) {
     for (const int block_size : {8, 16, 24, 32, 128}) {
       ElementCase c;
       const int group_size = block_size == 16 ? 4 : 1;
@@ -191,6 +191,59 @@ void add_value_head_sizes(std::vector<ElementCase>& cases) {
   }
 }
 
+// K and V of f32: everything that looks at operands, scores or rows, and shapes at both ends.
+void add_f32_caches(std::vector<ElementCase>& cases) {
+  const auto add = [&](std::string name, const auto& change) {
+    for (const QueryLengths queries :
+         {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
+      ElementCase c;
+      c.spec = make_spec(kF32, 128, 16, 4);
+      c.spec.queries = queries;
+      if (queries == QueryLengths::kFew || queries == QueryLengths::kMany) {
+        c.spec.causality = Causality::kCausal;
+      }
+      c.num_splits = static_cast<int>(cases.size() % 3);
+      change(c);
+      if (!validate(c.spec)) continue;
+      c.name = "f32_" + name + "_" + std::to_string(static_cast<int>(queries));
+      cases.push_back(c);
+    }
+  };
+  add("plain", [](ElementCase&) {});
+  for (const int head_size : {8, 24, 112, 256}) {
+    add("d" + std::to_string(head_size), [&](ElementCase& c) {
+      c.spec.head_size = head_size;
+      c.spec.group_size = 5;
+    });
+  }
+  add("d192_v128", [](ElementCase& c) {
+    c.spec.head_size = 192;
+    c.spec.head_size_v = 128;
+    c.spec.group_size = 1;
+  });
+  add("large_logits", [](ElementCase& c) { c.logits = LogitRegime::kMixed; });
+  add("low_logits", [](ElementCase& c) { c.logits = LogitRegime::kLow; });
+  for (const int alignment : {8, 4}) {
+    add("by" + std::to_string(alignment), [&](ElementCase& c) {
+      c.spec.head_size = 72;
+      c.spec.block_size = 5;
+      c.spec.kv_alignment = alignment;
+    });
+  }
+  add("window", [](ElementCase& c) { c.spec.window = c.spec.sinks = true; });
+  add("chunks", [](ElementCase& c) { c.spec.chunked = true; });
+  add("changes", [](ElementCase& c) { c.spec.soft_cap = c.spec.alibi = true; });
+  add("mask", [](ElementCase& c) { c.spec.custom_mask = true; });
+  add("sparse", [](ElementCase& c) { c.spec.block_sparse = true; });
+  add("csr", [](ElementCase& c) { c.spec.kv_table = KvTable::kCsr; });
+  add("contiguous", [](ElementCase& c) {
+    c.spec.kv_table = KvTable::kContiguous;
+    c.spec.block_size = 1;
+  });
+  add("invariant", [](ElementCase& c) { c.spec.batch_invariant = c.spec.window = true; });
+  add("debug", [](ElementCase& c) { c.spec.debug = true; });
+}
+
 std::vector<ElementCase> make_cases() {
   std::vector<ElementCase> cases;
   add_types(cases);
@@ -198,6 +251,7 @@ std::vector<ElementCase> make_cases() {
   add_head_sizes(cases);
   add_token_scales(cases);
   add_value_head_sizes(cases);
+  add_f32_caches(cases);
   return cases;
 }
 

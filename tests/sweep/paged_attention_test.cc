@@ -43,7 +43,7 @@ struct PagedCase {
   // What vLLM's test leaves out: 16 bytes of a key are 16 elements.
   bool is_skipped_by_vllm() const { return is_fp8() && head_size % 16 != 0; }
   bool is_f32_cache() const { return dtype == DataType::kFloat32 && kv_cache_dtype == "auto"; }
-  bool is_served() const { return !is_skipped_by_vllm() && !is_f32_cache(); }
+  bool is_served() const { return !is_skipped_by_vllm(); }
 
   // All but pointers, lengths and strides.
   PagedAttentionArgs args() const {
@@ -346,7 +346,7 @@ TEST(PagedAttentionTableTest, HasAllCasesOfVllmsSweep) {
   EXPECT_EQ(num_skipped, 48);
   EXPECT_EQ(num_f32_caches, 144);
   EXPECT_EQ(table.size(), 1296u);
-  EXPECT_EQ(sample(table, 1).size(), 1008u);
+  EXPECT_EQ(sample(table, 1).size(), 1224u);
   EXPECT_EQ(sparse_table().size(), 384u);
   EXPECT_EQ(sample(sparse_table(), 1).size(), 384u);
 }
@@ -356,9 +356,6 @@ TEST(PagedAttentionTableTest, WhatIsNotServedIsRefusedWithASentence) {
     const Result<KernelSpec> spec = paged_attention_spec(c.args());
     if (c.is_served()) {
       EXPECT_TRUE(spec.is_ok()) << c.name() << ": " << spec.status().to_string();
-    } else if (c.is_f32_cache()) {
-      EXPECT_EQ(spec.status().code(), StatusCode::kUnsupported) << c.name();
-      EXPECT_THAT(spec.status().message(), HasSubstr("K and V of f32 are not served"));
     } else {
       EXPECT_EQ(spec.status().code(), StatusCode::kInvalidArgument) << c.name();
       EXPECT_THAT(spec.status().message(), HasSubstr("head_size 120: must be a multiple of 16"));

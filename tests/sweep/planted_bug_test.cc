@@ -199,6 +199,31 @@ class PlantedBugTest : public EmulatorTest {
     return "";
   }
 
+  // The same of kernels whose K and V are f32: decode, with q in registers; vLLM's layout; 128
+  // rows, with q in shared memory.
+  std::string find_f32_bug(Engine& bugged) {
+    const KernelSpec one = make_spec(DataType::kFloat32, 72, 16, 4);
+    KernelSpec vllm = one;
+    vllm.kv_layout = KvLayout::kVllm;
+    KernelSpec shared = make_spec(DataType::kFloat32, 256, 16, 8);
+    shared.queries = QueryLengths::kShared;
+    for (const KernelSpec& spec : {one, vllm, shared}) {
+      if (!compiles(bugged, spec)) return "";
+      for (const float scale : {0.125f, -0.0625f}) {
+        CheckOptions options;
+        options.batch.num_kv_heads = 2;
+        options.batch.seq_lens = {40, 0, 300, 217};
+        if (spec.queries == QueryLengths::kShared) options.batch.query_lens = {3, 2, 20, 1};
+        options.batch.scale = scale;
+        options.num_splits = 2;
+        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
+        if (!result) return result.status().to_string() + report();
+        if (!result->passed) return result->sentence;
+      }
+    }
+    return "";
+  }
+
   // The same of a kernel for programmatic dependent launch.
   std::string find_pdl_bug(Engine& bugged) {
     KernelSpec spec = make_spec(DataType::kBFloat16, 64, 16, 4);
@@ -300,6 +325,7 @@ TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
     EXPECT_EQ(find_bug(*engine), "");
     EXPECT_EQ(find_ragged_bug(*engine), "");
     EXPECT_EQ(find_element_bug(*engine), "");
+    EXPECT_EQ(find_f32_bug(*engine), "");
     EXPECT_EQ(find_pdl_bug(*engine), "");
     EXPECT_EQ(find_block_sparse_bug(*engine), "");
     EXPECT_EQ(find_mask_bug(*engine), "");
@@ -313,10 +339,11 @@ TEST_P(EachPlantedBugTest, IsFound) {
   const HostBuild build = bug.only_checked ? HostBuild::kChecked : HostBuild::kPlain;
   const std::shared_ptr<Engine> engine = make_engine(&bug, build);
   ASSERT_NE(engine, nullptr);
-  const std::string found = bug.kernels == PlantedBug::kRagged     ? find_ragged_bug(*engine)
-                            : bug.kernels == PlantedBug::kElements ? find_element_bug(*engine)
-                            : bug.kernels == PlantedBug::kPdl      ? find_pdl_bug(*engine)
-                            : bug.kernels == PlantedBug::kMasks    ? find_mask_bug(*engine)
+  const std::string found = bug.kernels == PlantedBug::kRagged      ? find_ragged_bug(*engine)
+                            : bug.kernels == PlantedBug::kElements  ? find_element_bug(*engine)
+                            : bug.kernels == PlantedBug::kF32Caches ? find_f32_bug(*engine)
+                            : bug.kernels == PlantedBug::kPdl       ? find_pdl_bug(*engine)
+                            : bug.kernels == PlantedBug::kMasks     ? find_mask_bug(*engine)
                             : bug.kernels == PlantedBug::kBlockSparse
                                 ? find_block_sparse_bug(*engine)
                                 : find_bug(*engine);

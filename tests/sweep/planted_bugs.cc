@@ -12,8 +12,10 @@ constexpr const char* kKernel = "attention/attention.cuh";
 constexpr const char* kLoad = "attention/load_kv.cuh";
 constexpr const char* kMerge = "attention/merge.cuh";
 constexpr const char* kOperands = "attention/operands.cuh";
+constexpr const char* kOperandsF32 = "attention/operands_f32.cuh";
 constexpr const char* kQuerySource = "attention/query_source.cuh";
 constexpr const char* kQueryConverted = "attention/query_converted.cuh";
+constexpr const char* kQueryF32 = "attention/query_f32.cuh";
 constexpr const char* kQuerySight = "attention/query_sight.cuh";
 constexpr const char* kRowTiles = "attention/row_tiles.cuh";
 constexpr const char* kScores = "attention/scores.cuh";
@@ -201,6 +203,31 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"Int8IsOffBy1", kOperands, "0xe480e480u", "0xe481e481u", false, kElements},
       {"ValuesHaveTheKeysHeadSize", kMerge, "partial * C.head_size_v;", "partial * C.head_size;",
        false, kElements},
+      // K and V of f32.
+      {"SmallestProductsOfTermsAreLeftOut", kOperandsF32, "int order = kTerms - 1;",
+       "int order = kTerms - 2;", false, kF32Caches},
+      {"ProductsTakeTheWrongTerms", kOperandsF32, "b[order - t][0], b[order - t][1]",
+       "b[t][0], b[t][1]", false, kF32Caches},
+      {"OneOfAPairHasOneTerm", kOperandsF32,
+       "high -= __builtin_bit_cast(float, terms[t] & 0xffff0000u);", "high = 0.0f;", false,
+       kF32Caches},
+      {"ProbabilitiesHaveTwoTerms", kSoftmax, "p[i][j][t][half] = dev::movmatrix_trans(terms[t]);",
+       "p[i][j][t][half] = dev::movmatrix_trans(t < 2 ? terms[t] : 0);", false, kF32Caches},
+      {"F32ElementsOfKeysAndQueriesDiffer", kOperandsF32, "return depth * 16 + half * 8 + c;",
+       "return depth * 16 + half * 8 + c * 2;", false, kF32Caches},
+      {"F32ResultElementsAreNotInterleaved", kOperandsF32, "return depth * 16 + r * 2 + is_upper;",
+       "return depth * 16 + r + is_upper * 8;", false, kF32Caches},
+      {"F32VllmScoresAreThoseOfOtherTokens", kOperandsF32,
+       "return r / 2 + r % 2 * 4 + is_upper * 8;", "return r + is_upper * 8;", false, kF32Caches},
+      {"F32ValuesOfTwoTokensAreSwapped", kOperandsF32, "split(odd, low.second, high.second);",
+       "split(odd, high.second, low.second);", false, kF32Caches},
+      {"F32QueriesInRegistersAreNotNegated", kQueryF32, "high = sign * dev::load",
+       "high = dev::load", false, kF32Caches},
+      {"F32QueriesInSharedMemoryAreNotNegated", kQueryF32, "sign * low.v[c], sign * high.v[c]",
+       "sign * low.v[c], high.v[c]", false, kF32Caches},
+      {"F32QueriesTermsAreThoseOfTheFirst", kQueryF32,
+       "const int row = t * Traits::kTileRows + row_tile * 8;", "const int row = row_tile * 8;",
+       false, kF32Caches},
       // Programmatic dependent launch.
       {"PreviousGridIsNotWaitedFor", "elements/early_launch.cuh", "dev::grid_dependency_wait();",
        "", false, kPdl},

@@ -8,7 +8,7 @@ namespace pagejit {
 
 struct PlantedBug {
   // Those that the bug is in.
-  enum Kernels { kDecode, kRagged, kElements, kPdl, kBlockSparse, kMasks };
+  enum Kernels { kDecode, kRagged, kElements, kF32Caches, kPdl, kBlockSparse, kMasks };
 
   const char* name;
   const char* file;
@@ -16,9 +16,9 @@ struct PlantedBug {
   const char* to;
   // Only the checked build must find it: the values may be right by luck of the schedule.
   bool only_checked = false;
-  Kernels kernels = kDecode;  // plain ones; ragged and with masks; of other types and layouts;
-                              // for programmatic dependent launch; block-sparse ones; with custom
-                              // masks, ranges or a bias
+  Kernels kernels = kDecode;  // plain ones; ragged and with masks; of other types and layouts; of
+                              // f32 K and V; for programmatic dependent launch; block-sparse ones;
+                              // with custom masks, ranges or a bias
 };
 
 const std::vector<PlantedBug>& planted_bugs();

@@ -20,9 +20,10 @@ Status usage(std::string message) {
 Result<DataType> dtype_of(const SpecFlags& flags) {
   if (!flags.dtype) return DataType::kBFloat16;
   Result<DataType> type = parse_data_type(*flags.dtype);
-  if (type && *type != DataType::kBFloat16 && *type != DataType::kFloat16) {
-    return usage(std::string(data_type_name(*type)) +
-                 ": must be bf16 or f16; other types have --q-dtype, --kv-dtype and --out-dtype");
+  if (type && data_type_bytes(*type) == 1) {
+    return usage(
+        std::string(data_type_name(*type)) +
+        ": must be bf16, f16 or f32; other types have --q-dtype, --kv-dtype and --out-dtype");
   }
   return type;
 }
@@ -213,8 +214,8 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   number("--num-kv-heads", &flags->num_kv_heads, "KV heads");
   command
       .add_option("--dtype", flags->dtype,
-                  with_models ? "bf16 or f16, instead of the model's (default bf16)"
-                              : "bf16 or f16 (default bf16)")
+                  with_models ? "bf16, f16 or f32, instead of the model's (default bf16)"
+                              : "bf16, f16 or f32 (default bf16)")
       ->type_name("TYPE")
       ->group("What");
   const auto type = [&](const char* name, std::optional<std::string>* value, const char* help) {
@@ -222,7 +223,7 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   };
   type("--q-dtype", &flags->q_dtype, "Of q, instead of --dtype: also f32, and fp8 with fp8 KV");
   type("--kv-dtype", &flags->kv_dtype,
-       "Of K and V: also fp8_e4m3 (fp8), fp8_e5m2, and int8 with --token-scales");
+       "Of K and V: also fp8_e4m3 (fp8), fp8_e5m2, int8 with --token-scales, f32 with f32 q");
   type("--out-dtype", &flags->out_dtype, "Of the result: also f32, and fp8_e4m3 with a scale");
   command
       .add_flag("--token-scales", flags->token_scales,

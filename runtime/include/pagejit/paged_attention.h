@@ -86,7 +86,7 @@ struct PagedAttentionArgs {
   int blocksparse_block_size = 64;
   int blocksparse_head_sliding_step = 0;
 
-  // Of query and out: f16, bf16 or f32. K and V of f32 are not served.
+  // Of query and out: f16, bf16 or f32.
   DataType dtype = DataType::kBFloat16;
   int num_seqs = 0;   // [0, 65535]; with 0 nothing is launched
   int num_heads = 0;  // query heads: 1 to 128 times num_kv_heads

@@ -76,14 +76,15 @@ enum class KvLayout : uint8_t {
 struct KernelSpec {
   QueryLengths queries = QueryLengths::kOne;
   DataType q_dtype = DataType::kBFloat16;
-  // f16, bf16, fp8_e4m3, fp8_e5m2, or int8 with token_scales. Those of 8 bits have scales
-  // (AttentionArgs::k_scale) and are computed in f16; with f16 or bf16, q_dtype is the same or f32.
-  // q_dtype may be fp8_e4m3 where this has 8 bits.
+  // f16, bf16, f32, fp8_e4m3, fp8_e5m2, or int8 with token_scales. Those of 8 bits have scales
+  // (AttentionArgs::k_scale) and are computed in f16; with f16 or bf16, q_dtype is the same or f32,
+  // with f32 it is f32. q_dtype may be fp8_e4m3 where this has 8 bits. f32 keeps the accuracy of
+  // float32 throughout, at several times the instructions, and needs sm_80.
   DataType kv_dtype = DataType::kBFloat16;
   // f16, bf16, f32, or fp8_e4m3 with a scale (AttentionArgs::out_scale), whatever the others are.
   DataType out_dtype = DataType::kBFloat16;
   // Elements per head of q and K, and of V and out unless head_size_v says otherwise: a multiple of
-  // 8 in [8, 256], or 512; with a head_size_v also 576.
+  // 8 in [8, 256], or 512; with a head_size_v also 576. At most 256 where kv_dtype is f32.
   int head_size = 128;
   // Elements per head of V and out: 0 or head_size for the same, 128 where head_size is 192, 512
   // where it is 576.

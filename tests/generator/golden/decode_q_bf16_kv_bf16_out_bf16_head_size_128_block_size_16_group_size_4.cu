@@ -142,9 +142,18 @@ PAGEJIT_HOST_DEVICE constexpr bool changes_scores(const AttentionConfig& c) {
   return c.has_soft_cap || c.has_alibi || c.has_qq_bias;
 }
 
+// Where K and V are f32, each operand of the products is the sum of so many bf16.
+constexpr int kF32Terms = 3;
+PAGEJIT_HOST_DEVICE constexpr bool has_f32_kv(const AttentionConfig& c) {
+  return c.kv_type == Element::kFloat32;
+}
+// Terms of an operand of the products.
+PAGEJIT_HOST_DEVICE constexpr int operand_terms(const AttentionConfig& c) {
+  return has_f32_kv(c) ? kF32Terms : 1;
+}
 // The products are computed in bf16, else in f16: K, V, q and the probabilities.
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
-  return c.kv_type == Element::kBFloat16;
+  return c.kv_type == Element::kBFloat16 || has_f32_kv(c);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
   return element_bytes(c.kv_type);
@@ -218,7 +227,7 @@ PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
 }
 PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
   if (c.q_in_registers) return 0;
-  const int rows = tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
+  const int rows = operand_terms(c) * tile_rows(c) * shared_row_pitch(c.head_size_padded, 2) * 2;
   return rows + (scales_q_rows(c) ? (tile_rows(c) * 4 + 15) / 16 * 16 : 0);
 }
 // What a CTA keeps of the splits that it does in turn: accumulators, and statistics twice, those read
@@ -413,9 +422,9 @@ PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 
-#line 11 "attention/shared_memory.cuh"
-using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #line 13 "attention/shared_memory.cuh"
+using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
+#line 15 "attention/shared_memory.cuh"
 
 template <AttentionConfig C>
 struct AttentionTraits {
@@ -434,10 +443,10 @@ struct AttentionTraits {
   // Elements from one row to the next in shared memory, of K, V and q.
   static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
-#line 36 "attention/shared_memory.cuh"
+#line 38 "attention/shared_memory.cuh"
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
-#line 39 "attention/shared_memory.cuh"
+#line 41 "attention/shared_memory.cuh"
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
 };
@@ -445,9 +454,9 @@ struct AttentionTraits {
 template <AttentionConfig C>
 struct alignas(16) KvStage {
   KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
-#line 49 "attention/shared_memory.cuh"
+#line 51 "attention/shared_memory.cuh"
   KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
-#line 55 "attention/shared_memory.cuh"
+#line 57 "attention/shared_memory.cuh"
 };
 
 template <AttentionConfig C>
@@ -463,18 +472,18 @@ union RingOrMerge {
   MergeBuffer<C> merge;                           // afterwards
 };
 
-#line 80 "attention/shared_memory.cuh"
+#line 82 "attention/shared_memory.cuh"
 template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
   RingOrMerge<C> u;
-#line 86 "attention/shared_memory.cuh"
+#line 88 "attention/shared_memory.cuh"
 };
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
-#line 93 "attention/shared_memory.cuh"
+#line 99 "attention/shared_memory.cuh"
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
-#line 97 "attention/shared_memory.cuh"
+#line 104 "attention/shared_memory.cuh"
 };
 #line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
@@ -756,11 +765,13 @@ class KvStream {
 #line 206 "attention/load_kv.cuh"
   };
 
+#line 213 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
+#line 217 "attention/load_kv.cuh"
 
-#line 257 "attention/load_kv.cuh"
+#line 263 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -799,23 +810,23 @@ class KvStream {
     }
   }
 
-#line 308 "attention/load_kv.cuh"
+#line 314 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 321 "attention/load_kv.cuh"
+#line 327 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 323 "attention/load_kv.cuh"
+#line 329 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
-#line 15 "attention/attention.cu.tmpl"
+#line 18 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -877,7 +888,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 16 "attention/attention.cu.tmpl"
+#line 20 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -915,7 +926,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 20 "attention/attention.cu.tmpl"
+#line 26 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -1000,7 +1011,7 @@ class Query<C, false> {
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
 
-#line 22 "attention/attention.cu.tmpl"
+#line 28 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
 // biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
@@ -1027,21 +1038,25 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
   }
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
+#line 29 "attention/scores.cuh"
     uint32_t b[C.row_tiles][2];
+#line 31 "attention/scores.cuh"
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) query.fragment(b[j], j, depth);
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#line 41 "attention/scores.cuh"
       uint32_t a[4];
       load_k(a, stage, i, depth);
 #pragma unroll
       for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
+#line 46 "attention/scores.cuh"
     }
   }
-#line 61 "attention/scores.cuh"
+#line 72 "attention/scores.cuh"
 }
 
-#line 75 "attention/scores.cuh"
+#line 86 "attention/scores.cuh"
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -1052,28 +1067,28 @@ class ScoreChange {
                              int row_warp)
       : params_(params),
         work_(work),
-#line 88 "attention/scores.cuh"
+#line 99 "attention/scores.cuh"
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 124 "attention/scores.cuh"
+#line 135 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 133 "attention/scores.cuh"
+#line 144 "attention/scores.cuh"
     return true;
-#line 139 "attention/scores.cuh"
+#line 150 "attention/scores.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, bias,
   // mask. What is masked becomes -inf whatever was added to it.
-#line 147 "attention/scores.cuh"
+#line 158 "attention/scores.cuh"
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 157 "attention/scores.cuh"
+#line 168 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 164 "attention/scores.cuh"
+#line 175 "attention/scores.cuh"
   }
 
  private:
@@ -1086,14 +1101,14 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 247 "attention/scores.cuh"
+#line 258 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 252 "attention/scores.cuh"
+#line 263 "attention/scores.cuh"
     return end > work_.token_end;
-#line 257 "attention/scores.cuh"
+#line 268 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -1102,14 +1117,14 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 268 "attention/scores.cuh"
+#line 279 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 277 "attention/scores.cuh"
+#line 288 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1117,15 +1132,15 @@ class ScoreChange {
     }
   }
 
-#line 317 "attention/scores.cuh"
+#line 328 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 322 "attention/scores.cuh"
+#line 333 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 338 "attention/scores.cuh"
+#line 349 "attention/scores.cuh"
 };
-#line 26 "attention/attention.cu.tmpl"
+#line 32 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1165,9 +1180,9 @@ struct OnlineSoftmax {
   // the score -inf, and in shared memory zeros or another token's row.
 #line 45 "attention/softmax.cuh"
   PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2,
-#line 49 "attention/softmax.cuh"
+#line 52 "attention/softmax.cuh"
                            uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2]) {
-#line 63 "attention/softmax.cuh"
+#line 67 "attention/softmax.cuh"
     float new_max[C.row_tiles][2];
     bool grew = false;
 #pragma unroll
@@ -1179,9 +1194,9 @@ struct OnlineSoftmax {
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-#line 77 "attention/softmax.cuh"
+#line 81 "attention/softmax.cuh"
             m = dev::max2(m, scores[i][j][half * 2 + h]);
-#line 79 "attention/softmax.cuh"
+#line 83 "attention/softmax.cuh"
           }
         }
         // Lanes 4r + c of one c hold the same rows.
@@ -1208,25 +1223,31 @@ struct OnlineSoftmax {
           const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
           scores[i][j][e] = dev::exp2_approx(exponent);
           row_sum[j][e % 2] += scores[i][j][e];
-#line 108 "attention/softmax.cuh"
+#line 112 "attention/softmax.cuh"
         }
         // A result tile has tokens in rows, a b operand has them in columns.
+#line 123 "attention/softmax.cuh"
         p[i][j][0] = dev::movmatrix_trans(pack(scores[i][j][0], scores[i][j][1]));
         p[i][j][1] = dev::movmatrix_trans(pack(scores[i][j][2], scores[i][j][3]));
+#line 126 "attention/softmax.cuh"
       }
     }
   }
 
+#line 134 "attention/softmax.cuh"
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
+#line 137 "attention/softmax.cuh"
 #pragma unroll
     for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#line 147 "attention/softmax.cuh"
         uint32_t a[4];
         load_v(a, stage, i, depth);
 #pragma unroll
         for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
+#line 152 "attention/softmax.cuh"
       }
     }
   }
@@ -1245,7 +1266,7 @@ struct OnlineSoftmax {
   }
 
  private:
-#line 156 "attention/softmax.cuh"
+#line 182 "attention/softmax.cuh"
   PAGEJIT_DEVICE void rescale(const float (&new_max)[C.row_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {
@@ -1267,7 +1288,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 30 "attention/attention.cu.tmpl"
+#line 36 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1522,7 +1543,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 31 "attention/attention.cu.tmpl"
+#line 37 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1592,15 +1613,17 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
     const KvStage<C>& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
     const bool sees = change.sees(first_token);
+#line 79 "attention/attention.cuh"
     uint32_t p[Traits::kTokenTiles][C.row_tiles][2];
+#line 81 "attention/attention.cuh"
     if (sees) {
       Scores<C> scores;
-#line 85 "attention/attention.cuh"
+#line 89 "attention/attention.cuh"
       compute_scores<C>(scores, stage, query);
       change.apply(scores, first_token);
-#line 91 "attention/attention.cuh"
+#line 95 "attention/attention.cuh"
       softmax.step(scores, scale_log2, p);
-#line 93 "attention/attention.cuh"
+#line 97 "attention/attention.cuh"
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
@@ -1633,9 +1656,9 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     dev::sync_cta();  // the ring, or the unit before, has been read by all
     stage_unit<C>(merge, softmax, unit, token_group, row_warp);
     dev::sync_cta();  // the unit is there for all
-#line 128 "attention/attention.cuh"
+#line 132 "attention/attention.cuh"
     merge_token_groups<C>(output, merge, work, unit);
-#line 130 "attention/attention.cuh"
+#line 134 "attention/attention.cuh"
     if (work.num_active_splits > 1 &&
         arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
@@ -1653,25 +1676,25 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
 
-#line 161 "attention/attention.cuh"
+#line 165 "attention/attention.cuh"
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 
-#line 171 "attention/attention.cuh"
+#line 175 "attention/attention.cuh"
   serve_split<C>(params, work, shared);
-#line 173 "attention/attention.cuh"
+#line 177 "attention/attention.cuh"
 }
-#line 35 "attention/attention.cu.tmpl"
+#line 41 "attention/attention.cu.tmpl"
 
 constexpr AttentionConfig kConfig = {
     .q_type = pagejit_shared::Element::kBFloat16,
     .kv_type = pagejit_shared::Element::kBFloat16,
     .out_type = pagejit_shared::Element::kBFloat16,
-#line 47 "attention/attention.cu.tmpl"
+#line 53 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 54 "attention/attention.cu.tmpl"
+#line 60 "attention/attention.cu.tmpl"
     .kv_alignment = 16,
-#line 82 "attention/attention.cu.tmpl"
+#line 88 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .head_size_v = 128,
@@ -1686,12 +1709,12 @@ constexpr AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 102 "attention/attention.cu.tmpl"
+#line 108 "attention/attention.cu.tmpl"
 };
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 109 "attention/attention.cu.tmpl"
+#line 115 "attention/attention.cu.tmpl"
   attention<kConfig>(params);
 }
 

@@ -67,7 +67,7 @@ TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
        "tensor parallelism 2: must divide the 71 query heads"},
       {"a dtype",
        precompile({"--model", model_file("falcon-7b"), "--dtype", "fp8", "--arch", "sm_80"}), 1,
-       "--dtype: fp8_e4m3: must be bf16 or f16"},
+       "--dtype: fp8_e4m3: must be bf16, f16 or f32"},
       {"render without an architecture",
        {"render", "--head-size", "128", "--group-size", "4"},
        1,

@@ -119,15 +119,16 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
             "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
   flags.dtype = "fp8";
-  EXPECT_EQ(error_of(flags),
-            "--dtype: fp8_e4m3: must be bf16 or f16; other types have --q-dtype, --kv-dtype and "
-            "--out-dtype");
+  EXPECT_EQ(
+      error_of(flags),
+      "--dtype: fp8_e4m3: must be bf16, f16 or f32; other types have --q-dtype, --kv-dtype and "
+      "--out-dtype");
   flags.dtype = "bf61";
   EXPECT_EQ(error_of(flags).substr(0, 27), "--dtype: data type \"bf61\": ");
   flags = spec_flags();
   flags.kv_dtype = "f32";
   EXPECT_EQ(make_work_list(flags).status().to_string(),
-            "unsupported: kv_dtype f32: must be f16, bf16, fp8_e4m3, fp8_e5m2 or int8");
+            "unsupported: q_dtype bf16: must be f32 where kv_dtype is f32");
   flags = spec_flags();
   flags.out_dtype = "int5";
   EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int5\": ");
