@@ -141,7 +141,11 @@ class PlantedBugTest : public EmulatorTest {
     tokens.out_dtype = DataType::kFloat8E4m3;
     KernelSpec values = make_spec(DataType::kBFloat16, 192, 16, 4);
     values.head_size_v = 128;
-    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, values}) {
+    KernelSpec int4 = tokens;
+    int4.kv_dtype = DataType::kInt4;
+    KernelSpec tall = int4;  // q in shared memory
+    tall.queries = QueryLengths::kShared;
+    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, int4, tall, values}) {
       if (!compiles(bugged, spec)) return "";
       for (const float scale : {0.125f, -0.0625f}) {
         CheckOptions options;

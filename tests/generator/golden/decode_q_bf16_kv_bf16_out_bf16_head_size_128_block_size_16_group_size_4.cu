@@ -29,11 +29,21 @@ enum class Element : int {
   kFloat8E4m3 = 3,
   kFloat8E5m2 = 4,
   kInt8 = 5,
+  kInt4 = 6,  // two in a byte, the element of even index in its low half
 };
 
+// Of int4, of two elements.
 PAGEJIT_HOST_DEVICE constexpr int element_bytes(Element element) {
   if (element == Element::kFloat32) return 4;
   return element == Element::kFloat16 || element == Element::kBFloat16 ? 2 : 1;
+}
+// Elements in element_bytes().
+PAGEJIT_HOST_DEVICE constexpr int elements_per_unit(Element element) {
+  return element == Element::kInt4 ? 2 : 1;
+}
+// Bytes of so many elements, of int4 an even number.
+PAGEJIT_HOST_DEVICE constexpr long long elements_bytes(Element element, long long count) {
+  return count / elements_per_unit(element) * element_bytes(element);
 }
 
 // Where the elements of a KV block lie.
@@ -108,8 +118,8 @@ struct AttentionConfig {
   bool has_alibi;        // scores += slope of the head * (key position - query position)
   bool has_sinks;        // one more logit per head, without a value
   int head_size;         // elements of q and K, multiple of 8
-  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
-                         // in shared memory
+  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step, or to two of them
+                         // where K and V are int4; the pad is zero in shared memory
   int head_size_v;       // the same of V and out
   int head_size_v_padded;
   int block_size;        // tokens per KV block
@@ -136,8 +146,13 @@ PAGEJIT_HOST_DEVICE constexpr bool sees_all(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
   return c.kv_type == Element::kBFloat16;
 }
+// Of K and V: bytes of what memory is addressed by, an element or two int4; how many of these a row
+// of so many elements has.
 PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
   return element_bytes(c.kv_type);
+}
+PAGEJIT_HOST_DEVICE constexpr int kv_units(const AttentionConfig& c, int num_elements) {
+  return num_elements / elements_per_unit(c.kv_type);
 }
 // q is converted where it is loaded; else its bits are the operands.
 PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
@@ -152,10 +167,11 @@ PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool has_kv_head_scales(const AttentionConfig& c) {
   return kv_bytes(c) == 1 && !c.has_token_scales;
 }
-// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 where rows of 8-bit
-// elements are no multiple of 16. Where K and V have different head sizes both are multiples of 16.
+// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 or 4 where rows are
+// no multiple of more. Where K and V have different head sizes both are multiples of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
-  const int divides_rows = c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+  const int row = kv_units(c, c.head_size) * kv_bytes(c);
+  const int divides_rows = row % 16 == 0 ? 16 : row % 8 == 0 ? 8 : 4;
   return c.kv_alignment < divides_rows ? c.kv_alignment : divides_rows;
 }
 // The same for V where its tokens follow each other: tokens of one block.
@@ -191,11 +207,12 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 // Dynamic shared memory: the larger of the K/V ring and the merge buffers that take its place, then
 // q where it is not in registers. The device asserts that its struct has this size.
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
-  const int k = c.group_tokens * shared_row_pitch(c.head_size_padded, kv_bytes(c));
+  const int bytes = kv_bytes(c);
+  const int k = c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_padded), bytes);
   const int v = c.kv_layout == KvLayout::kRows
-                    ? c.group_tokens * shared_row_pitch(c.head_size_v_padded, kv_bytes(c))
-                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
-  return (k + v) * kv_bytes(c) + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
+                    ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
+                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, bytes);
+  return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
@@ -234,7 +251,7 @@ struct BlockSparseParams {
   int head_step;     // (-vert_stride, vert_stride)
 };
 
-// Strides count elements.
+// Strides count elements; those of K and V units of kv_bytes().
 struct AttentionParams {
   const void* q;
   const void* k_cache;
@@ -254,7 +271,7 @@ struct AttentionParams {
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   const float* q_scale;               // [1] where q has 8 bits
-  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits, or by row
+  const float* k_scale;               // by kv_scale_stride, where K and V have 8 or 4 bits, or by row
   const float* v_scale;
   const float* out_scale;             // [1] where out has 8 bits
   void* workspace;
@@ -394,9 +411,9 @@ PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 
-#line 11 "attention/shared_memory.cuh"
-using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #line 13 "attention/shared_memory.cuh"
+using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
+#line 15 "attention/shared_memory.cuh"
 
 template <AttentionConfig C>
 struct AttentionTraits {
@@ -413,12 +430,13 @@ struct AttentionTraits {
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
   // Elements from one row to the next in shared memory, of K, V and q.
+#line 34 "attention/shared_memory.cuh"
   static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
-#line 36 "attention/shared_memory.cuh"
+#line 44 "attention/shared_memory.cuh"
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
-#line 39 "attention/shared_memory.cuh"
+#line 47 "attention/shared_memory.cuh"
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
 };
@@ -426,9 +444,9 @@ struct AttentionTraits {
 template <AttentionConfig C>
 struct alignas(16) KvStage {
   KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
-#line 49 "attention/shared_memory.cuh"
+#line 57 "attention/shared_memory.cuh"
   KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
-#line 55 "attention/shared_memory.cuh"
+#line 63 "attention/shared_memory.cuh"
 };
 
 template <AttentionConfig C>
@@ -444,18 +462,18 @@ union RingOrMerge {
   MergeBuffer<C> merge;                           // afterwards
 };
 
-#line 80 "attention/shared_memory.cuh"
+#line 88 "attention/shared_memory.cuh"
 template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
   RingOrMerge<C> u;
-#line 86 "attention/shared_memory.cuh"
+#line 94 "attention/shared_memory.cuh"
 };
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
-#line 93 "attention/shared_memory.cuh"
+#line 101 "attention/shared_memory.cuh"
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
-#line 97 "attention/shared_memory.cuh"
+#line 105 "attention/shared_memory.cuh"
 };
 #line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
@@ -597,7 +615,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 // offsets when they issue the copies.
 
 
-// Where one token's row starts in the caches, in elements; 0 where there is no token, whose row is
+// Where one token's row starts in the caches, in KvElement; 0 where there is no token, whose row is
 // filled with zeros.
 struct KvRowOffsets {
   int64_t k;
@@ -672,18 +690,20 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
+#line 111 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (C.head_size != C.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
-#line 104 "attention/load_kv.cuh"
+#line 118 "attention/load_kv.cuh"
           *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
-#line 112 "attention/load_kv.cuh"
+#line 126 "attention/load_kv.cuh"
         }
       }
     }
+#line 130 "attention/load_kv.cuh"
   }
 
   // The row of token `lane` of this group in a tile. One load of a block id per lane, coalesced.
@@ -691,17 +711,17 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     if (tile_idx >= num_tiles_ || lane >= C.group_tokens || token >= work_.token_end) return {};
-#line 134 "attention/load_kv.cuh"
+#line 149 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int block_id = dev::load_global_nc(block_ids_ + block_position);
-#line 144 "attention/load_kv.cuh"
+#line 159 "attention/load_kv.cuh"
     const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
-#line 156 "attention/load_kv.cuh"
+#line 171 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 160 "attention/load_kv.cuh"
+#line 175 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -709,33 +729,34 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 171 "attention/load_kv.cuh"
+#line 186 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 176 "attention/load_kv.cuh"
+#line 191 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 183 "attention/load_kv.cuh"
+#line 201 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
-#line 187 "attention/load_kv.cuh"
+#line 206 "attention/load_kv.cuh"
     dev::cp_async_commit();
+#line 210 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
-#line 190 "attention/load_kv.cuh"
+#line 213 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 201 "attention/load_kv.cuh"
+#line 224 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 204 "attention/load_kv.cuh"
+#line 227 "attention/load_kv.cuh"
   };
 
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
 
-#line 255 "attention/load_kv.cuh"
+#line 278 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -774,16 +795,16 @@ class KvStream {
     }
   }
 
-#line 306 "attention/load_kv.cuh"
+#line 329 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 319 "attention/load_kv.cuh"
+#line 342 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 321 "attention/load_kv.cuh"
+#line 344 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -821,7 +842,7 @@ PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
 #line 69 "attention/operands.cuh"
 }
 
-#line 154 "attention/operands.cuh"
+#line 221 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
 template <AttentionConfig C>
@@ -840,11 +861,11 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // 8-15) x (tokens 0-7, 8-15).
 template <AttentionConfig C>
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
-#line 177 "attention/operands.cuh"
+#line 244 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
   dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
-#line 181 "attention/operands.cuh"
+#line 248 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.
@@ -1000,6 +1021,7 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
+#line 45 "attention/scores.cuh"
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
     uint32_t b[C.row_tiles][2];
@@ -1013,10 +1035,10 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
     }
   }
-#line 61 "attention/scores.cuh"
+#line 83 "attention/scores.cuh"
 }
 
-#line 70 "attention/scores.cuh"
+#line 92 "attention/scores.cuh"
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -1027,26 +1049,26 @@ class ScoreChange {
                              int row_warp)
       : params_(params),
         work_(work),
-#line 83 "attention/scores.cuh"
+#line 105 "attention/scores.cuh"
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 115 "attention/scores.cuh"
+#line 137 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 124 "attention/scores.cuh"
+#line 146 "attention/scores.cuh"
     return true;
-#line 130 "attention/scores.cuh"
+#line 152 "attention/scores.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, mask.
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 137 "attention/scores.cuh"
+#line 159 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 144 "attention/scores.cuh"
+#line 166 "attention/scores.cuh"
   }
 
  private:
@@ -1059,14 +1081,14 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 181 "attention/scores.cuh"
+#line 203 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 186 "attention/scores.cuh"
+#line 208 "attention/scores.cuh"
     return end > work_.token_end;
-#line 193 "attention/scores.cuh"
+#line 215 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -1075,14 +1097,14 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 204 "attention/scores.cuh"
+#line 226 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 213 "attention/scores.cuh"
+#line 235 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1090,13 +1112,13 @@ class ScoreChange {
     }
   }
 
-#line 281 "attention/scores.cuh"
+#line 303 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 286 "attention/scores.cuh"
+#line 308 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 301 "attention/scores.cuh"
+#line 323 "attention/scores.cuh"
 };
 #line 16 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
@@ -1192,6 +1214,7 @@ struct OnlineSoftmax {
 
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
+#line 133 "attention/softmax.cuh"
 #pragma unroll
     for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
@@ -1202,6 +1225,7 @@ struct OnlineSoftmax {
         for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
       }
     }
+#line 144 "attention/softmax.cuh"
   }
 
   // Adds up the lanes' sums.
@@ -1218,7 +1242,7 @@ struct OnlineSoftmax {
   }
 
  private:
-#line 156 "attention/softmax.cuh"
+#line 172 "attention/softmax.cuh"
   PAGEJIT_DEVICE void rescale(const float (&new_max)[C.row_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {

@@ -126,7 +126,13 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags = spec_flags();
   flags.kv_dtype = "f32";
   EXPECT_EQ(make_work_list(flags).status().to_string(),
-            "unsupported: kv_dtype f32: must be f16, bf16, fp8_e4m3, fp8_e5m2 or int8");
+            "unsupported: kv_dtype f32: must be f16, bf16, fp8_e4m3, fp8_e5m2, int8 or int4");
+  flags = spec_flags();
+  flags.kv_dtype = "int4";
+  EXPECT_EQ(make_work_list(flags).status().message(),
+            "token_scales 0: must be 1 where kv_dtype is int4");
+  flags.token_scales = true;
+  EXPECT_TRUE(make_work_list(flags)) << make_work_list(flags).status().to_string();
   flags = spec_flags();
   flags.out_dtype = "int5";
   EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int5\": ");
