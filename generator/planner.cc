@@ -44,8 +44,7 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
                        (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
                        (c.is_block_sparse ? (c.is_ragged ? 4 : 2) * c.row_tiles + 8 : 0) +
                        (c.has_custom_mask ? 8 * c.row_tiles * token_tiles + 16 : 0) +
-                       (c.has_token_scales ? 8 + 4 * token_tiles : 0) +
-                       (c.kv_type == pagejit_shared::Element::kInt4 ? 4 + 2 * c.row_tiles : 0);
+                       (c.has_token_scales ? 8 + 4 * token_tiles : 0);
   return accumulators + query + scores_and_p + features + kOther +
          (arch.has_async_copy() ? 0 : registers_of_copies(c));
 }
