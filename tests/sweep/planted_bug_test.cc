@@ -143,9 +143,10 @@ class PlantedBugTest : public EmulatorTest {
     values.head_size_v = 128;
     KernelSpec int4 = tokens;
     int4.kv_dtype = DataType::kInt4;
-    KernelSpec tall = int4;  // q in shared memory
-    tall.queries = QueryLengths::kShared;
-    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, int4, tall, values}) {
+    KernelSpec wide = int4;  // q in shared memory
+    wide.head_size = 512;
+    wide.group_size = 1;
+    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, int4, wide, values}) {
       if (!compiles(bugged, spec)) return "";
       for (const float scale : {0.125f, -0.0625f}) {
         CheckOptions options;
