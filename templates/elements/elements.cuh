@@ -74,7 +74,8 @@ PAGEJIT_DEVICE void* element_at(void* base, int64_t index) {
 }
 
 template <Element E, int kCount>
-using ElementBits = Bits<static_cast<int>(pagejit_shared::elements_bytes(E, kCount))>;
+using ElementBits = Bits<kCount / pagejit_shared::elements_per_unit(E) *
+                         pagejit_shared::element_bytes(E)>;
 
 template <Element E, int kCount>
 PAGEJIT_DEVICE void widen(const ElementBits<E, kCount>& bits, float (&values)[kCount]) {

@@ -37,18 +37,18 @@ PAGEJIT_DEVICE ElementBits<E, kCount> narrow_to_codes(const float (&values)[kCou
     for (int i = 0; i < kCount; ++i) {
       bits.words[i / 8] |= round_to_integer<7>(values[i]) << (i % 8 * 4);
     }
-    return bits;
-  }
+  } else {
 #pragma unroll
-  for (int i = 0; i < kCount; i += 2) {
-    const float high = i + 1 < kCount ? values[i + 1 < kCount ? i + 1 : i] : 0.0f;
-    uint32_t pair;
-    if constexpr (E == Element::kInt8) {
-      pair = round_to_integer<127>(values[i]) | round_to_integer<127>(high) << 8;
-    } else {
-      pair = pack_float8x2<E, kHasConvert>(values[i], high);
+    for (int i = 0; i < kCount; i += 2) {
+      const float high = i + 1 < kCount ? values[i + 1 < kCount ? i + 1 : i] : 0.0f;
+      uint32_t pair;
+      if constexpr (E == Element::kInt8) {
+        pair = round_to_integer<127>(values[i]) | round_to_integer<127>(high) << 8;
+      } else {
+        pair = pack_float8x2<E, kHasConvert>(values[i], high);
+      }
+      bits.words[i / 4] |= pair << (i % 4 * 8);
     }
-    bits.words[i / 4] |= pair << (i % 4 * 8);
   }
   return bits;
 }
