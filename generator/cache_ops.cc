@@ -11,7 +11,6 @@ namespace {
 constexpr int kThreads = 128;
 // Vectors in flight per thread: 128 threads x 8 x 16 bytes are 16 KiB per CTA.
 constexpr int kCopiesPerThread = 8;
-constexpr int kMaxHeadSize = 4096;
 constexpr int kMaxBlockSize = 65536;
 
 Status invalid(std::string message) {
@@ -43,7 +42,9 @@ std::string gather_name(const GatherCacheSpec& spec) {
   std::string name =
       "pagejit_gather_cache_" + type_text(spec.kv_dtype) + "_" + type_text(spec.out_dtype);
   if (spec.scale != KvScale::kNone) name += "_" + scale_text(spec.scale);
-  name += "_d" + std::to_string(spec.head_size) + "_b" + std::to_string(spec.block_size);
+  name += "_d" + std::to_string(spec.head_size);
+  if (value_head_size(spec) != spec.head_size) name += "_v" + std::to_string(spec.head_size_v);
+  name += "_b" + std::to_string(spec.block_size);
   if (spec.layout == KvLayout::kVllm) name += "_vllm";
   if (spec.row_alignment != GatherCacheSpec{}.row_alignment) {
     name += "_a" + std::to_string(spec.row_alignment);
@@ -69,24 +70,28 @@ Status validate(const CopyBlocksSpec& spec) {
 template <>
 Status validate(const GatherCacheSpec& spec) {
   if (Status s = check_wide_type("out_dtype", spec.out_dtype); !s) return s;
-  if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt8)) {
+  if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt4)) {
     return invalid("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
-                   ": legal are f16, bf16, f32, fp8_e4m3, fp8_e5m2 and int8");
+                   ": legal are f16, bf16, f32, fp8_e4m3, fp8_e5m2, int8 and int4");
   }
   if (Status s = check_scale(spec.scale); !s) return s;
   const std::string scale = "scale " + std::to_string(static_cast<int>(spec.scale));
-  if (!is_8_bit(spec.kv_dtype) && spec.scale != KvScale::kNone) {
+  if (!is_small(spec.kv_dtype) && spec.scale != KvScale::kNone) {
     return invalid(scale + ": must be none (0) where kv_dtype is " + type_text(spec.kv_dtype));
   }
-  if (is_8_bit(spec.kv_dtype) && spec.scale == KvScale::kNone) {
+  if (spec.kv_dtype == DataType::kInt4 && spec.scale != KvScale::kTokenHead) {
+    return invalid(scale + ": must be token_head (3) where kv_dtype is int4");
+  }
+  if (is_small(spec.kv_dtype) && spec.scale == KvScale::kNone) {
     return invalid(scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
                    type_text(spec.kv_dtype));
   }
   if (Status s = check_layout(spec.layout, spec.head_size, spec.kv_dtype); !s) return s;
-  if (Status s = check_range("head_size", spec.head_size, 1, kMaxHeadSize); !s) return s;
+  if (Status s = check_head_sizes(spec.head_size, spec.head_size_v, spec.kv_dtype); !s) return s;
   if (Status s = check_range("block_size", spec.block_size, 1, kMaxBlockSize); !s) return s;
-  return check_alignment("row_alignment", spec.row_alignment,
-                         std::max(data_type_bytes(spec.kv_dtype), data_type_bytes(spec.out_dtype)));
+  const int widest = std::max(data_type_bytes(spec.kv_dtype), data_type_bytes(spec.out_dtype));
+  if (Status s = check_alignment("row_alignment", spec.row_alignment, widest); !s) return s;
+  return check_codes_fill_bytes(spec.row_alignment, spec.kv_dtype, "out_dtype", spec.out_dtype);
 }
 
 template <>
@@ -124,8 +129,9 @@ std::string canonical_text(const GatherCacheSpec& spec) {
   std::string text = "gather_cache" + text_field("kv", data_type_name(spec.kv_dtype)) +
                      text_field("out", data_type_name(spec.out_dtype)) +
                      text_field("scale", scale_text(spec.scale)) +
-                     text_field("head_size", spec.head_size) +
-                     text_field("block_size", spec.block_size);
+                     text_field("head_size", spec.head_size);
+  if (value_head_size(spec) != spec.head_size) text += text_field("head_size_v", spec.head_size_v);
+  text += text_field("block_size", spec.block_size);
   if (spec.layout == KvLayout::kVllm) text += text_field("layout", "vllm");
   if (spec.row_alignment != GatherCacheSpec{}.row_alignment) {
     text += text_field("row_alignment", spec.row_alignment);
@@ -155,9 +161,10 @@ Result<GatherCacheConfig> plan(const GatherCacheSpec& spec, const Target& target
   if (Result<Arch> arch = arch_of(target); !arch) return arch.status();
   const int widest = std::max(data_type_bytes(spec.kv_dtype), data_type_bytes(spec.out_dtype));
   int vector = spec.row_alignment / widest;
-  while (spec.head_size % vector != 0) vector /= 2;
+  while (spec.head_size % vector != 0 || value_head_size(spec) % vector != 0) vector /= 2;
+  const int longest = std::max(spec.head_size, value_head_size(spec));
   int threads_per_row = 1;
-  while (threads_per_row < 32 && threads_per_row * vector < spec.head_size) threads_per_row *= 2;
+  while (threads_per_row < 32 && threads_per_row * vector < longest) threads_per_row *= 2;
   return GatherCacheConfig{
       .spec = spec,
       .target = target,
@@ -166,6 +173,7 @@ Result<GatherCacheConfig> plan(const GatherCacheSpec& spec, const Target& target
                     .scale = static_cast<pagejit_shared::KvScale>(spec.scale),
                     .layout = static_cast<pagejit_shared::KvLayout>(spec.layout),
                     .head_size = spec.head_size,
+                    .head_size_v = value_head_size(spec),
                     .block_size = spec.block_size,
                     .vector_elements = vector,
                     .threads_per_row = threads_per_row,
@@ -208,6 +216,7 @@ EntryText entry_text(const GatherCacheConfig& config) {
                      {"scale", scale_constant(c.scale)},
                      {"layout", layout_constant(c.layout)},
                      {"head_size", std::to_string(c.head_size)},
+                     {"head_size_v", std::to_string(c.head_size_v)},
                      {"block_size", std::to_string(c.block_size)},
                      {"vector_elements", std::to_string(c.vector_elements)},
                      {"threads_per_row", std::to_string(c.threads_per_row)},

@@ -1,5 +1,7 @@
 #include "generator/cache_write.h"
 
+#include <algorithm>
+
 #include "generator/arch.h"
 #include "generator/spec_text.h"
 
@@ -7,7 +9,6 @@ namespace pagejit {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kMaxHeadSize = 4096;
 constexpr int kMaxBlockSize = 65536;
 
 Status invalid(std::string message) {
@@ -22,16 +23,17 @@ Status check_quantisation(const CacheWriteSpec& spec) {
     if (spec.scale == KvScale::kNone) return {};
     return invalid(scale + ": must be none (0) where kv_dtype is dtype (" + type + ")");
   }
-  if (!is_8_bit(spec.kv_dtype)) {
+  if (!is_small(spec.kv_dtype)) {
     return invalid("kv_dtype " + type + ": must be dtype (" +
-                   std::string(data_type_name(spec.dtype)) + "), fp8_e4m3, fp8_e5m2 or int8");
+                   std::string(data_type_name(spec.dtype)) + "), fp8_e4m3, fp8_e5m2, int8 or int4");
   }
   if (spec.scale == KvScale::kNone) {
     return invalid(scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
                    type);
   }
-  if (spec.kv_dtype == DataType::kInt8 && spec.scale != KvScale::kTokenHead) {
-    return invalid(scale + ": must be token_head (3) where kv_dtype is int8");
+  const bool is_integer = spec.kv_dtype == DataType::kInt8 || spec.kv_dtype == DataType::kInt4;
+  if (is_integer && spec.scale != KvScale::kTokenHead) {
+    return invalid(scale + ": must be token_head (3) where kv_dtype is " + type);
   }
   return {};
 }
@@ -54,9 +56,16 @@ Status check_rope(const CacheWriteSpec& spec) {
     return invalid(rotary_dim + ": must be even and in [2, head_size (" +
                    std::to_string(spec.head_size) + ")]");
   }
+  if (spec.rope == RopeStyle::kNeox && spec.kv_dtype == DataType::kInt4 &&
+      spec.rotary_dim % 4 != 0) {
+    return invalid(rotary_dim +
+                   ": must be a multiple of 4 where kv_dtype is int4 and rope neox (1)");
+  }
   if (spec.rope != RopeStyle::kInterleaved) return {};
-  if (spec.head_size % 2 != 0) {
-    return invalid("head_size " + std::to_string(spec.head_size) +
+  if (spec.head_size % 2 != 0 || spec.head_size_v % 2 != 0) {
+    const bool is_key = spec.head_size % 2 != 0;
+    return invalid((is_key ? "head_size " : "head_size_v ") +
+                   std::to_string(is_key ? spec.head_size : spec.head_size_v) +
                    ": must be even where rope is interleaved (2)");
   }
   const int pair_bytes = 2 * data_type_bytes(spec.dtype);
@@ -67,7 +76,7 @@ Status check_rope(const CacheWriteSpec& spec) {
 }
 
 Status check_rows(const CacheWriteSpec& spec) {
-  if (Status s = check_range("head_size", spec.head_size, 1, kMaxHeadSize); !s) return s;
+  if (Status s = check_head_sizes(spec.head_size, spec.head_size_v, spec.kv_dtype); !s) return s;
   if (Status s = check_range("block_size", spec.block_size, 1, kMaxBlockSize); !s) return s;
   const int alignment = spec.row_alignment;
   const int least = data_type_bytes(spec.dtype);
@@ -76,13 +85,15 @@ Status check_rows(const CacheWriteSpec& spec) {
                    std::to_string(least) + ", 16] for dtype " +
                    std::string(data_type_name(spec.dtype)));
   }
+  if (Status s = check_codes_fill_bytes(alignment, spec.kv_dtype, "dtype", spec.dtype); !s)
+    return s;
   return check_layout(spec.layout, spec.head_size, spec.kv_dtype);
 }
 
 int vector_elements(const CacheWriteSpec& spec) {
   int elements = spec.row_alignment / data_type_bytes(spec.dtype);
   const auto divides = [&](int count) { return count % elements == 0; };
-  while (!divides(spec.head_size) ||
+  while (!divides(spec.head_size) || !divides(value_head_size(spec)) ||
          (spec.rope == RopeStyle::kNeox && !divides(spec.rotary_dim / 2)) ||
          (spec.rope == RopeStyle::kInterleaved && !divides(spec.rotary_dim))) {
     elements /= 2;
@@ -104,7 +115,9 @@ std::string kernel_name(const CacheWriteSpec& spec) {
   name += data_type_name(spec.dtype);
   name += "_" + std::string(data_type_name(spec.kv_dtype));
   if (spec.scale != KvScale::kNone) name += "_" + scale_text(spec.scale);
-  name += "_d" + std::to_string(spec.head_size) + "_b" + std::to_string(spec.block_size);
+  name += "_d" + std::to_string(spec.head_size);
+  if (value_head_size(spec) != spec.head_size) name += "_v" + std::to_string(spec.head_size_v);
+  name += "_b" + std::to_string(spec.block_size);
   if (spec.layout == KvLayout::kVllm) name += "_vllm";
   if (spec.rope != RopeStyle::kNone) {
     name += "_" + rope_name(spec.rope) + std::to_string(spec.rotary_dim) + "_" +
@@ -123,10 +136,10 @@ std::string kernel_name(const CacheWriteSpec& spec) {
 template <>
 Status validate(const CacheWriteSpec& spec) {
   if (Status s = check_wide_type("dtype", spec.dtype); !s) return s;
-  if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt8)) {
+  if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt4)) {
     return invalid("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
                    ": must be dtype (" + std::string(data_type_name(spec.dtype)) +
-                   "), fp8_e4m3, fp8_e5m2 or int8");
+                   "), fp8_e4m3, fp8_e5m2, int8 or int4");
   }
   if (Status s = check_quantisation(spec); !s) return s;
   if (Status s = check_rows(spec); !s) return s;
@@ -144,8 +157,9 @@ std::string canonical_text(const CacheWriteSpec& spec) {
   std::string text = "cache_write" + text_field("dtype", data_type_name(spec.dtype)) +
                      text_field("kv", data_type_name(spec.kv_dtype)) +
                      text_field("scale", scale_text(spec.scale)) +
-                     text_field("head_size", spec.head_size) +
-                     text_field("block_size", spec.block_size);
+                     text_field("head_size", spec.head_size);
+  if (value_head_size(spec) != spec.head_size) text += text_field("head_size_v", spec.head_size_v);
+  text += text_field("block_size", spec.block_size);
   if (spec.layout == KvLayout::kVllm) text += text_field("layout", "vllm");
   if (spec.rope != RopeStyle::kNone) {
     text += text_field("rope", rope_name(spec.rope)) + text_field("rotary_dim", spec.rotary_dim);
@@ -165,7 +179,9 @@ Result<CacheWriteConfig> plan(const CacheWriteSpec& spec, const Target& target) 
   if (Status s = check_pdl(spec.pdl, target); !s) return s;
   const int vector = vector_elements(spec);
   // In a rotation of this kind a thread does two vectors at once.
-  const int elements = spec.rope == RopeStyle::kNeox ? spec.rotary_dim / 2 : spec.head_size;
+  const int elements = spec.rope == RopeStyle::kNeox
+                           ? spec.rotary_dim / 2
+                           : std::max(spec.head_size, value_head_size(spec));
   int threads_per_row = 1;
   while (threads_per_row < 32 && threads_per_row * vector < elements) threads_per_row *= 2;
   return CacheWriteConfig{
@@ -178,6 +194,7 @@ Result<CacheWriteConfig> plan(const CacheWriteSpec& spec, const Target& target) 
                     .layout = static_cast<pagejit_shared::KvLayout>(spec.layout),
                     .rope = static_cast<pagejit_shared::RopeStyle>(spec.rope),
                     .head_size = spec.head_size,
+                    .head_size_v = value_head_size(spec),
                     .rotary_dim = spec.rotary_dim,
                     .block_size = spec.block_size,
                     .vector_elements = vector,
@@ -203,6 +220,7 @@ EntryText entry_text(const CacheWriteConfig& config) {
                      {"layout", layout_constant(c.layout)},
                      {"rope", rope_constant(c.rope)},
                      {"head_size", number(c.head_size)},
+                     {"head_size_v", number(c.head_size_v)},
                      {"rotary_dim", number(c.rotary_dim)},
                      {"block_size", number(c.block_size)},
                      {"vector_elements", number(c.vector_elements)},

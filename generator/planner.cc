@@ -13,11 +13,16 @@ namespace {
 // The sums below are a model, not measurements; templates/README.md explains each figure. They only
 // rank candidates.
 
+// Of so many elements of K or V.
+int row_bytes(const AttentionConfig& c, int num_elements) {
+  return pagejit_shared::kv_units(c, num_elements) * pagejit_shared::kv_bytes(c);
+}
+
 // Where copies go through registers: the loads that a lane has under way, and the fragments of the
 // further token tiles, which ptxas loads early. As kernels compiled for sm_75 have them.
 int registers_of_copies(const AttentionConfig& c) {
   const int depth_tiles = c.head_size_padded / 16;
-  const int row_chunks = c.head_size * pagejit_shared::kv_bytes(c) / 16;
+  const int row_chunks = row_bytes(c, c.head_size) / 16;
   const int chunks_per_lane = c.group_tokens * row_chunks / (32 * c.row_warps);
   constexpr int kChunksAtOnce = 8;
   return 4 * std::min(chunks_per_lane, kChunksAtOnce) + 4 * depth_tiles * (c.group_tokens / 16 - 1);
@@ -52,9 +57,7 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
 }
 
 // Of K and V.
-int kv_token_bytes(const AttentionConfig& c) {
-  return (c.head_size + c.head_size_v) * pagejit_shared::kv_bytes(c);
-}
+int kv_token_bytes(const AttentionConfig& c) { return row_bytes(c, c.head_size + c.head_size_v); }
 
 // SM clocks that one token of K and V costs, for each resource that could be the limit.
 struct TokenCost {
@@ -97,17 +100,19 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double query_reads =
       c.q_in_registers ? 0
                        : key_tiles * row_tiles * 2 * pagejit_shared::operand_terms(c) / token_tiles;
-  cost.shared = (pagejit_shared::kv_bytes(c) * depth_tiles * c.row_warps * 2 + query_reads) / 16 +
-                token_bytes / 128;
+  const double padded_bytes = row_bytes(c, c.head_size_padded + c.head_size_v_padded);
+  cost.shared = (padded_bytes / 16 * c.row_warps * 2 + query_reads) / 16 + token_bytes / 128;
   // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
   // the head, and the other instructions of the tile, which one warp issues one by one.
   const double chain = 400 + key_tiles * 18 + token_tiles * depth_tiles * (1 + c.row_tiles * 2);
-  // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have.
-  // Of f32: 2 loads more, 11 to split each of 4 pairs; 5 mma and 4 additions more for each 8 rows.
-  const double conversions_per_tile = pagejit_shared::kv_bytes(c) == 1 ? 6
-                                      : pagejit_shared::has_f32_kv(c)  ? 46 + 9 * c.row_tiles
-                                                                       : 0;
-  const double conversions = conversions_per_tile * token_tiles * depth_tiles;
+  // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have;
+  // of int4 18 of arithmetic more, 1 ldmatrix less. Of f32: 2 loads more, 11 to split each of 4
+  // pairs; 5 mma and 4 additions more for each 8 rows.
+  const double conversions_each = c.kv_type == pagejit_shared::Element::kInt4 ? 9
+                                  : pagejit_shared::kv_bytes(c) == 1          ? 6
+                                  : pagejit_shared::has_f32_kv(c)             ? 46 + 9 * c.row_tiles
+                                                                              : 0;
+  const double conversions = conversions_each * token_tiles * depth_tiles;
   const double tokens_at_once = c.min_ctas_per_sm * c.token_groups * c.group_tokens;
   // Half of the warps may be waiting for copies. Where these are not asynchronous, each warp waits
   // for its own, one latency of the memory in each tile.
@@ -195,9 +200,10 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   c.has_qq_bias = spec.qq_bias;
   c.has_sinks = spec.sinks;
   c.head_size = spec.head_size;
-  c.head_size_padded = round_up(spec.head_size, 16);
+  const int depth = 16 * pagejit_shared::elements_per_unit(c.kv_type);
+  c.head_size_padded = round_up(spec.head_size, depth);
   c.head_size_v = value_head_size(spec);
-  c.head_size_v_padded = round_up(c.head_size_v, 16);
+  c.head_size_v_padded = round_up(c.head_size_v, depth);
   c.has_token_scales = spec.token_scales;
   c.kv_alignment = spec.kv_alignment;
   c.block_size = spec.block_size;
@@ -453,6 +459,10 @@ Status check_target(const KernelSpec& spec, const Target& target, const Arch& ar
                   "kv_dtype " + std::string(data_type_name(spec.kv_dtype)) +
                       ": must be f16, fp8_e4m3 or fp8_e5m2 for " + target.to_string() +
                       ", which has no products of bf16");
+  }
+  if (spec.kv_dtype == DataType::kInt4 && !arch.has_async_copy()) {
+    return Status(StatusCode::kUnsupported,
+                  "kv_dtype int4: must be f16 or have 8 bits for " + target.to_string());
   }
   return check_pdl(spec.pdl, target);
 }

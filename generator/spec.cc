@@ -20,7 +20,8 @@ Status check_range(const char* field, int value, int low, int high) {
                  std::to_string(low) + ", " + std::to_string(high) + "]");
 }
 
-bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
+// Of 8 or 4 bits.
+bool is_small(DataType type) { return data_type_bits(type) <= 8; }
 
 Status bad_type(const char* field, DataType value, const char* legal) {
   return Status(
@@ -30,26 +31,26 @@ Status bad_type(const char* field, DataType value, const char* legal) {
 
 Status check_types(const KernelSpec& spec) {
   for (const DataType type : {spec.q_dtype, spec.kv_dtype, spec.out_dtype}) {
-    if (static_cast<int>(type) > static_cast<int>(DataType::kInt8)) {
-      return invalid(
-          "data type " + std::to_string(static_cast<int>(type)) +
-          ": legal are f16 (0), bf16 (1), f32 (2), fp8_e4m3 (3), fp8_e5m2 (4) and int8 (5)");
+    if (static_cast<int>(type) > static_cast<int>(DataType::kInt4)) {
+      return invalid("data type " + std::to_string(static_cast<int>(type)) +
+                     ": legal are f16 (0), bf16 (1), f32 (2), fp8_e4m3 (3), fp8_e5m2 (4), int8 (5) "
+                     "and int4 (6)");
     }
   }
-  if (spec.kv_dtype == DataType::kInt8 && !spec.token_scales) {
-    return invalid("token_scales 0: must be 1 where kv_dtype is int8");
+  const bool is_integer = spec.kv_dtype == DataType::kInt8 || spec.kv_dtype == DataType::kInt4;
+  if (is_integer && !spec.token_scales) {
+    return invalid("token_scales 0: must be 1 where kv_dtype is " +
+                   std::string(data_type_name(spec.kv_dtype)));
   }
-  if (spec.token_scales && !is_8_bit(spec.kv_dtype)) {
+  if (spec.token_scales && !is_small(spec.kv_dtype)) {
     return invalid("token_scales 1: must be 0 where kv_dtype is " +
                    std::string(data_type_name(spec.kv_dtype)) + ", which has no scales");
   }
-  if (is_8_bit(spec.out_dtype) && spec.out_dtype != DataType::kFloat8E4m3) {
+  if (is_small(spec.out_dtype) && spec.out_dtype != DataType::kFloat8E4m3) {
     return bad_type("out_dtype", spec.out_dtype, "f16, bf16, f32 or fp8_e4m3");
   }
-  if (is_8_bit(spec.kv_dtype)) {
-    if (spec.q_dtype != DataType::kFloat8E5m2 && spec.q_dtype != DataType::kInt8) {
-      return Status::ok();
-    }
+  if (is_small(spec.kv_dtype)) {
+    if (!is_small(spec.q_dtype) || spec.q_dtype == DataType::kFloat8E4m3) return Status::ok();
     return bad_type("q_dtype", spec.q_dtype, "f16, bf16, f32 or fp8_e4m3");
   }
   if (spec.q_dtype == spec.kv_dtype || spec.q_dtype == DataType::kFloat32) return Status::ok();
@@ -115,6 +116,10 @@ Status check_queries(const KernelSpec& spec) {
     if (alignment != 16) {
       return invalid("kv_alignment " + std::to_string(alignment) +
                      ": must be 16 where kv_layout is vLLM's (1)");
+    }
+    if (spec.kv_dtype == DataType::kInt8 || spec.kv_dtype == DataType::kInt4) {
+      return bad_type("kv_dtype", spec.kv_dtype,
+                      "f16, bf16, fp8_e4m3 or fp8_e5m2 where kv_layout is vLLM's (1)");
     }
     if (spec.token_scales) {
       return invalid("token_scales 1: must be 0 where kv_layout is vLLM's (1)");
@@ -202,6 +207,8 @@ std::string_view data_type_name(DataType type) {
       return "fp8_e5m2";
     case DataType::kInt8:
       return "int8";
+    case DataType::kInt4:
+      return "int4";
   }
   return "unknown";
 }
@@ -228,22 +235,22 @@ Result<DataType> parse_data_type(std::string_view text) {
                                     {"fp8_e5m2", DataType::kFloat8E5m2},
                                     {"e5m2", DataType::kFloat8E5m2},
                                     {"float8_e5m2", DataType::kFloat8E5m2},
-                                    {"int8", DataType::kInt8}};
+                                    {"int8", DataType::kInt8},
+                                    {"int4", DataType::kInt4}};
   for (const Name& name : kNames) {
     if (text == name.text) return name.type;
   }
-  for (const std::string_view name : {"nvfp4", "int4"}) {
-    if (text == name) {
-      return Status(StatusCode::kUnsupported,
-                    std::string(name) +
-                        " is not served yet: 8 bits are the least, fp8_e4m3, "
-                        "fp8_e5m2 or int8 with a scale for each token and head");
-    }
+  if (text == "nvfp4") {
+    return Status(
+        StatusCode::kUnsupported,
+        "nvfp4 is not served yet: of 4 bits there is int4 with a scale for each token and "
+        "head");
   }
   return invalid(
       "data type \"" + std::string(text) +
       "\": legal are f16 (fp16, float16, half), bf16 (bfloat16), f32 (fp32, float32, "
-      "float), fp8_e4m3 (fp8, e4m3, float8_e4m3fn), fp8_e5m2 (e5m2, float8_e5m2) and int8");
+      "float), fp8_e4m3 (fp8, e4m3, float8_e4m3fn), fp8_e5m2 (e5m2, float8_e5m2), int8 and "
+      "int4");
 }
 
 Status validate(const KernelSpec& spec) {

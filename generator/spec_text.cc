@@ -27,12 +27,39 @@ Status check_layout(KvLayout layout, int head_size, DataType kv_dtype) {
   if (Status s = check_enum("layout", layout, KvLayout::kVllm, "rows (0) and vllm (1)"); !s) {
     return s;
   }
+  if (layout == KvLayout::kRows) return {};
+  if (kv_dtype == DataType::kInt4) {
+    return Status(StatusCode::kInvalidArgument,
+                  "layout vllm (1): must be rows (0) where kv_dtype is int4");
+  }
   const int chunk = 16 / data_type_bytes(kv_dtype);
-  if (layout == KvLayout::kRows || head_size % chunk == 0) return {};
+  if (head_size % chunk == 0) return {};
   return Status(StatusCode::kInvalidArgument,
                 "head_size " + std::to_string(head_size) + ": must be a multiple of " +
                     std::to_string(chunk) + " where layout is vllm (1) and kv_dtype " +
                     std::string(data_type_name(kv_dtype)));
+}
+
+Status check_head_sizes(int head_size, int head_size_v, DataType kv_dtype) {
+  constexpr int kMost = 4096;
+  Status status = check_range("head_size", head_size, 1, kMost);
+  if (status) status = check_range("head_size_v", head_size_v, 0, kMost);
+  if (!status || kv_dtype != DataType::kInt4) return status;
+  if (head_size % 2 == 0 && head_size_v % 2 == 0) return {};
+  const bool is_key = head_size % 2 != 0;
+  return Status(StatusCode::kInvalidArgument, (is_key ? "head_size " : "head_size_v ") +
+                                                  std::to_string(is_key ? head_size : head_size_v) +
+                                                  ": must be even where kv_dtype is int4");
+}
+
+Status check_codes_fill_bytes(int alignment, DataType kv_dtype, std::string_view wide_field,
+                              DataType wide_type) {
+  const int pair_bytes = 2 * data_type_bytes(wide_type);
+  if (kv_dtype != DataType::kInt4 || alignment >= pair_bytes) return {};
+  return Status(StatusCode::kInvalidArgument,
+                "row_alignment " + std::to_string(alignment) +
+                    ": must be at least two elements of " + std::string(wide_field) + " (" +
+                    std::to_string(pair_bytes) + ") where kv_dtype is int4");
 }
 
 std::string scale_text(KvScale scale) {
@@ -49,7 +76,7 @@ std::string layout_constant(pagejit_shared::KvLayout layout) {
   return layout == pagejit_shared::KvLayout::kRows ? "kRows" : "kVllm";
 }
 
-bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
+bool is_small(DataType type) { return data_type_bits(type) <= 8; }
 
 bool has_float8_convert(const Target& target) { return target.sm >= 89; }
 
@@ -83,6 +110,8 @@ std::string element_name(pagejit_shared::Element element) {
       return "kFloat8E5m2";
     case pagejit_shared::Element::kInt8:
       return "kInt8";
+    case pagejit_shared::Element::kInt4:
+      return "kInt4";
   }
   return "unknown";
 }

@@ -16,7 +16,8 @@ Status check_range(std::string_view field, int value, int low, int high);
 // kInvalidArgument "field name: legal are f16, bf16 and f32".
 Status check_wide_type(std::string_view field, DataType type);
 
-bool is_8_bit(DataType type);
+// Of 8 or 4 bits: with scales.
+bool is_small(DataType type);
 
 // kInvalidArgument "field number: legal are ..." for numbers beyond the last enumerator.
 template <class Enum>
@@ -27,8 +28,13 @@ Status check_enum(std::string_view field, Enum value, Enum last, std::string_vie
                                                   ": legal are " + std::string(legal));
 }
 Status check_scale(KvScale scale);
-// Also that chunks of keys divide the head.
+// Also that chunks of keys divide the head, and that int4 has rows.
 Status check_layout(KvLayout layout, int head_size, DataType kv_dtype);
+// Head sizes of K and V (0: K's), in [1, 4096], of int4 even.
+Status check_head_sizes(int head_size, int head_size_v, DataType kv_dtype);
+// That a vector of `alignment` bytes of the wide type holds a byte of codes where kv_dtype is int4.
+Status check_codes_fill_bytes(int alignment, DataType kv_dtype, std::string_view wide_field,
+                              DataType wide_type);
 
 // Whether the target has instructions that round f32 to 8-bit floats.
 bool has_float8_convert(const Target& target);

@@ -11,7 +11,6 @@
 namespace pagejit {
 namespace {
 
-using pagejit_shared::element_bytes;
 using SharedScale = pagejit_shared::KvScale;
 
 template <class Config>
@@ -20,7 +19,7 @@ const auto& constants_of(const LoadedKernel& kernel) {
 }
 
 uintptr_t bytes_of(int elements, pagejit_shared::Element element) {
-  return static_cast<uintptr_t>(elements * element_bytes(element));
+  return static_cast<uintptr_t>(pagejit_shared::elements_bytes(element, elements));
 }
 
 Status check_multiple(const char* name, int64_t bytes, int unit) {
@@ -116,6 +115,14 @@ Status check_gather(const pagejit_shared::GatherCacheConfig& c, const GatherCach
   }
   if (status) status = check_stride("out_stride_token", args.out_stride_token, c.vector_elements);
   if (status) status = check_stride("out_stride_head", args.out_stride_head, c.vector_elements);
+  if (c.head_size_v != c.head_size) {
+    if (status) {
+      status = check_stride("v_out_stride_token", args.v_out_stride_token, c.vector_elements);
+    }
+    if (status) {
+      status = check_stride("v_out_stride_head", args.v_out_stride_head, c.vector_elements);
+    }
+  }
   if (status && c.debug) status = check_pointer("debug_report", args.debug_report, 16);
   return status;
 }
@@ -124,6 +131,7 @@ Status launch_gather(const LoadedKernel& kernel, const GatherCacheArgs& args, St
   if (args.num_tokens == 0 || args.num_seqs == 0) return {};
   const pagejit_shared::GatherCacheConfig& c = constants_of<GatherCacheConfig>(kernel);
   if (Status status = check_gather(c, args); !status) return status;
+  const bool one_size = c.head_size_v == c.head_size;
   pagejit_shared::GatherCacheParams params{
       .k_cache = args.k_cache,
       .v_cache = args.v_cache,
@@ -142,8 +150,10 @@ Status launch_gather(const LoadedKernel& kernel, const GatherCacheArgs& args, St
       .v_stride_block = args.v_strides.block,
       .v_stride_token = args.v_strides.token,
       .v_stride_head = args.v_strides.head,
-      .out_stride_token = args.out_stride_token,
-      .out_stride_head = args.out_stride_head,
+      .k_out_stride_token = args.out_stride_token,
+      .k_out_stride_head = args.out_stride_head,
+      .v_out_stride_token = one_size ? args.out_stride_token : args.v_out_stride_token,
+      .v_out_stride_head = one_size ? args.out_stride_head : args.v_out_stride_head,
       .num_blocks = args.num_blocks,
       .num_seqs = args.num_seqs,
       .num_kv_heads = args.num_kv_heads};

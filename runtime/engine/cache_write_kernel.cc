@@ -25,7 +25,7 @@ struct Tensor {
 
 // Pointer and strides of a tensor that is accessed in vectors.
 Status check_tensor(const Constants& c, pagejit_shared::Element element, const Tensor& tensor) {
-  const int bytes = c.vector_elements * pagejit_shared::element_bytes(element);
+  const auto bytes = pagejit_shared::elements_bytes(element, c.vector_elements);
   Status status = check_pointer(tensor.name, tensor.pointer, static_cast<uintptr_t>(bytes));
   for (const auto& [name, stride] : tensor.strides) {
     if (status) status = check_stride(name, stride, c.vector_elements);

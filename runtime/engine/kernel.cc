@@ -40,6 +40,9 @@ pagejit_shared::BlockSparseParams block_sparse_params(const AttentionConfig& con
 
 AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& args,
                             int num_splits) {
+  // From elements to what memory is addressed by.
+  const int unit_shift =
+      pagejit_shared::elements_per_unit(kernel.config.attention.kv_type) == 2 ? 1 : 0;
   return {
       .q = args.q,
       .k_cache = args.k_cache,
@@ -67,12 +70,12 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .workspace = args.workspace,
       .q_stride_token = args.q_stride_token,
       .q_stride_head = args.q_stride_head,
-      .k_stride_block = args.k_strides.block,
-      .k_stride_token = args.k_strides.token,
-      .k_stride_head = args.k_strides.head,
-      .v_stride_block = args.v_strides.block,
-      .v_stride_token = args.v_strides.token,
-      .v_stride_head = args.v_strides.head,
+      .k_stride_block = args.k_strides.block >> unit_shift,
+      .k_stride_token = args.k_strides.token >> unit_shift,
+      .k_stride_head = args.k_strides.head >> unit_shift,
+      .v_stride_block = args.v_strides.block >> unit_shift,
+      .v_stride_token = args.v_strides.token >> unit_shift,
+      .v_stride_head = args.v_strides.head >> unit_shift,
       .out_stride_token = args.out_stride_token,
       .out_stride_head = args.out_stride_head,
       .block_table_stride = args.block_table_stride,

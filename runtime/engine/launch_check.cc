@@ -37,7 +37,8 @@ constexpr uintptr_t kWorkspaceAlign = 256;
 
 // What one cp.async moves.
 int64_t kv_copy_elements(const pagejit_shared::AttentionConfig& config) {
-  return pagejit_shared::kv_copy_bytes(config) / pagejit_shared::kv_bytes(config);
+  return pagejit_shared::kv_copy_bytes(config) / pagejit_shared::kv_bytes(config) *
+         pagejit_shared::elements_per_unit(config.kv_type);
 }
 
 // Else the distance of tokens is part of the layout.
@@ -122,7 +123,7 @@ Status check_queries(const pagejit_shared::AttentionConfig& config, const Attent
   return {};
 }
 
-// Scales of elements of 8 bits.
+// Scales of elements of 8 and 4 bits.
 Status check_scales(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
   if (pagejit_shared::element_bytes(config.q_type) == 1) {
     if (Status status = check_floats("q_scale", args.q_scale); !status) return status;

@@ -3,7 +3,7 @@
 // offsets when they issue the copies.
 #pragma once
 
-// Where one token's row starts in the caches, in elements; anything where there is no token, whose
+// Where one token's row starts in the caches, in KvElement; anything where there is no token, whose
 // row is filled with zeros.
 struct KvRowOffsets {
   int64_t k;
@@ -94,6 +94,20 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
+#if PAGEJIT_KV_INT4
+    // No code is NaN, so the pad may hold anything that was written once; it is a multiple of 4 bytes.
+    if constexpr (C.head_size != C.head_size_padded) {
+      for (int stage = 0; stage < kStages; ++stage) {
+        for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
+#pragma unroll
+          for (int at = C.head_size / 2; at < C.head_size_padded / 2; at += 4) {
+            *reinterpret_cast<uint32_t*>(&ring_[stage].k[i][at]) = 0;
+            *reinterpret_cast<uint32_t*>(&ring_[stage].v[i][at]) = 0;
+          }
+        }
+      }
+    }
+#else
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (C.head_size != C.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
@@ -112,6 +126,7 @@ class KvStream {
         }
       }
     }
+#endif
   }
 
   // The row of token `lane` of this group in a tile. One load of a block id per lane, coalesced.
@@ -182,12 +197,20 @@ class KvStream {
     dev::cp_async_commit();
     if (has_tile) copy_v(stage, rows.v, valid);
 #else
+#if PAGEJIT_KV_INT4
+    if (has_tile) copy_rows<C.head_size / 2>(stage.k, k_, rows.k, valid);
+#else
     if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
+#endif
 #if PAGEJIT_TOKEN_SCALES
     if (has_tile) copy_scales(stage, rows, valid);
 #endif
     dev::cp_async_commit();
+#if PAGEJIT_KV_INT4
+    if (has_tile) copy_rows<C.head_size_v / 2>(stage.v, v_, rows.v, valid);
+#else
     if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
+#endif
 #endif
     dev::cp_async_commit();
   }

@@ -23,7 +23,7 @@ PAGEJIT_DEVICE uint32_t pack(float low, float high) {
 #endif
 }
 
-#if PAGEJIT_KV_8BIT
+#if PAGEJIT_KV_8BIT || PAGEJIT_UNPACK_E4M3
 // Four f16, the first two in `low`.
 struct F16Quad {
   uint32_t low;
@@ -150,6 +150,73 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
 }
 
 #endif
+#elif PAGEJIT_KV_INT4
+// 32 elements take two products: of a word of eight codes these have the even and the odd pairs.
+constexpr int kDepthsAtOnce = 2;
+
+// A word's eight codes as four pairs of f16, exactly: {0, 4}, {1, 5}, {2, 6}, {3, 7}. A code with its
+// sign flipped is 8 more than its value; as the last bits of an f16 of 1024 it counts in ones, four
+// bits higher in sixteens, which the multiplication undoes. For 8 codes: a shift, 4 lop3, 2 hadd2 and
+// 2 hfma2.
+PAGEJIT_DEVICE void unpack_int4(uint32_t (&pairs)[4], uint32_t codes) {
+  constexpr uint32_t kMinus1032 = 0xe408e408u;
+  constexpr uint32_t kSixteenth = 0x2c002c00u;
+  constexpr uint32_t kMinus72 = 0xd480d480u;
+#pragma unroll
+  for (int i = 0; i < 4; i += 2) {
+    const uint32_t shifted = codes >> (i * 4);
+    const uint32_t ones = dev::and_xor(shifted, 0x000f000fu, 0x64086408u);
+    const uint32_t sixteens = dev::and_xor(shifted, 0x00f000f0u, 0x64806480u);
+    pairs[i] = dev::add_f16x2(ones, kMinus1032);
+    pairs[i + 1] = dev::fma_f16x2(sixteens, kSixteenth, kMinus72);
+  }
+}
+
+// The a operands of the first product: 16 tokens (rows) x 32 elements. ldmatrix gives lane 4r + c the
+// elements 8c to 8c + 7 of tokens r and r + 8. Pair i and pair i + 1 of them take the places
+// {2c, 2c+1} and {2c+8, 2c+9} of depth i / 2, and q's elements with them.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[2][4], const KvStage<C>& stage, int token_tile,
+                           int depth) {
+  uint32_t codes[2];
+  dev::ldmatrix_x2(codes, &stage.k[token_tile * 16 + dev::lane_idx() % 16][depth * 8]);
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    uint32_t pairs[4];
+    unpack_int4(pairs, codes[upper]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i / 2][i % 2 * 2 + upper] = pairs[i];
+  }
+}
+
+// The elements 4 * half and 4 * half + 1 from here on are at place 2c + half of a depth and at the one
+// 8 behind it: a pair of codes of K is one of the first four and one of the last four.
+PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
+  return depth / 2 * 32 + c * 8 + depth % 2 * 2 + half * 4;
+}
+
+// The a operands of the second product: 32 elements (rows) x 16 tokens. Transposed in fours of codes,
+// so that lane 4r + c gets the elements 4r to 4r + 3 of tokens 2c and 2c + 1 in one word: a pair is
+// one element's two tokens. Row r of depth i is element 4r + 2i, row r + 8 the one behind it.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[2][4], const KvStage<C>& stage, int token_tile,
+                           int depth) {
+  uint32_t codes[2];
+  dev::ldmatrix_x2_trans(codes, &stage.v[token_tile * 16 + dev::lane_idx() % 16][depth * 8]);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    uint32_t pairs[4];
+    unpack_int4(pairs, codes[half]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i / 2][half * 2 + i % 2] = pairs[i];
+  }
+}
+
+// The head element of row r of a result tile of the second product, and of row r + 8.
+PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
+  return depth / 2 * 32 + r * 4 + depth % 2 * 2 + is_upper;
+}
+
 #else
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).

@@ -98,8 +98,14 @@ class Query {
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
+#if PAGEJIT_KV_INT4
+          const float low = half == 0 ? pairs[depth][0].low : pairs[depth][0].high;
+          const float high = half == 0 ? pairs[depth][1].low : pairs[depth][1].high;
+          fragments_[row_tile][depth][half] = pack(low * factor, high * factor);
+#else
           const QueryPair& pair = pairs[depth][half];
           fragments_[row_tile][depth][half] = pack(pair.low * factor, pair.high * factor);
+#endif
         }
       }
     }
@@ -193,8 +199,15 @@ class Query<C, false> {
     for (int pass = 0; pass < kPasses; ++pass) {
       const int pair = pass * 32 + dev::lane_idx();
       if (pair < kPairs) {
+#if PAGEJIT_KV_INT4
+        const uint32_t both = pack(pairs[pass].low * factor, pairs[pass].high * factor);
+        uint16_t* place = &shared.q[row][pair / 8 * 16 + pair % 4 * 2 + pair / 4 % 2];
+        place[0] = static_cast<uint16_t>(both);
+        place[8] = static_cast<uint16_t>(both >> 16);
+#else
         *reinterpret_cast<uint32_t*>(&shared.q[row][pair * 2]) =
             pack(pairs[pass].low * factor, pairs[pass].high * factor);
+#endif
       }
     }
   }

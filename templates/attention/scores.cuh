@@ -21,6 +21,27 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
+#if PAGEJIT_KV_INT4
+#pragma unroll
+  for (int depth = 0; depth < Traits::kDepthTiles; depth += kDepthsAtOnce) {
+    uint32_t b[kDepthsAtOnce][C.row_tiles][2];
+#pragma unroll
+    for (int d = 0; d < kDepthsAtOnce; ++d) {
+#pragma unroll
+      for (int j = 0; j < C.row_tiles; ++j) query.fragment(b[d][j], j, depth + d);
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kTokenTiles; ++i) {
+      uint32_t a[kDepthsAtOnce][4];
+      load_k(a, stage, i, depth);
+#pragma unroll
+      for (int d = 0; d < kDepthsAtOnce; ++d) {
+#pragma unroll
+        for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a[d], b[d][j][0], b[d][j][1]);
+      }
+    }
+  }
+#else
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #if PAGEJIT_KV_F32
@@ -45,6 +66,7 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
 #endif
     }
   }
+#endif
 #if PAGEJIT_SCALE_Q_ROWS
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {

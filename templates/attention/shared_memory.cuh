@@ -9,6 +9,8 @@ using pagejit_shared::AttentionParams;
 using KvElement = uint8_t;  // a code of e4m3, e5m2 or int8
 #elif PAGEJIT_KV_F32
 using KvElement = float;
+#elif PAGEJIT_KV_INT4
+using KvElement = uint8_t;  // two codes, the first in the low half
 #else
 using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #endif
@@ -28,12 +30,18 @@ struct AttentionTraits {
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
   // Elements from one row to the next in shared memory, of K, V and q.
+#if PAGEJIT_KV_INT4
+  static constexpr int kKeyPitch = pagejit_shared::shared_row_pitch(C.head_size_padded / 2, 1);
+#else
   static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
+#endif
 #if PAGEJIT_KV_VLLM
   // From the tokens of one element to those of the next.
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(C.group_tokens, sizeof(KvElement));
+#elif PAGEJIT_KV_INT4
+  static constexpr int kValuePitch = pagejit_shared::shared_row_pitch(C.head_size_v_padded / 2, 1);
 #else
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));

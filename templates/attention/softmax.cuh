@@ -134,6 +134,21 @@ struct OnlineSoftmax {
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
 #endif
+#if PAGEJIT_KV_INT4
+#pragma unroll
+    for (int depth = 0; depth < Traits::kValueTiles; depth += kDepthsAtOnce) {
+#pragma unroll
+      for (int i = 0; i < Traits::kTokenTiles; ++i) {
+        uint32_t a[kDepthsAtOnce][4];
+        load_v(a, stage, i, depth);
+#pragma unroll
+        for (int d = 0; d < kDepthsAtOnce; ++d) {
+#pragma unroll
+          for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth + d][j], a[d], p[i][j][0], p[i][j][1]);
+        }
+      }
+    }
+#else
 #pragma unroll
     for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
@@ -151,6 +166,7 @@ struct OnlineSoftmax {
 #endif
       }
     }
+#endif
   }
 
   // Adds up the lanes' sums.

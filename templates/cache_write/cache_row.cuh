@@ -22,7 +22,7 @@ struct CacheRow {
   }
 
   PAGEJIT_DEVICE void* at(int64_t element) const {
-    return cache + element * pagejit_shared::element_bytes(C.kv);
+    return element_at<C.kv>(cache, element);
   }
 
   PAGEJIT_DEVICE void store(int element, const ElementBits<C.kv, kVector>& bits) const {
@@ -54,13 +54,14 @@ PAGEJIT_DEVICE ElementBits<C.kv, C.vector_elements> to_cache(
     widen<C.dtype, C.vector_elements>(bits, values);
 #pragma unroll
     for (int i = 0; i < C.vector_elements; ++i) values[i] /= scale;
-    return narrow_to_8<C.kv, C.vector_elements, C.has_float8_convert>(values);
+    return narrow_to_codes<C.kv, C.vector_elements, C.has_float8_convert>(values);
   }
 }
 
 // The greatest magnitude that the cache's type holds.
 template <CacheWriteConfig C>
 PAGEJIT_DEVICE constexpr float greatest_code() {
+  if constexpr (C.kv == Element::kInt4) return 7.0f;
   return C.kv == Element::kInt8 ? 127.0f : C.kv == Element::kFloat8E4m3 ? 448.0f : 57344.0f;
 }
 

@@ -57,7 +57,7 @@ PAGEJIT_DEVICE void cache_write(const CacheWriteParams& params) {
 
   Row<C> row;
   row.first_element = dev::thread_idx() % C.threads_per_row * C.vector_elements;
-  row.end_element = exists ? C.head_size : 0;
+  row.end_element = !exists ? 0 : is_value ? C.head_size_v : C.head_size;
   row.cos_sin = is_value ? nullptr : cos_sin;
   const void* base = is_query ? params.q : is_value ? params.value : params.key;
   const int64_t stride_token = is_query   ? params.q_stride_token

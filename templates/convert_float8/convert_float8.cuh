@@ -18,12 +18,12 @@ PAGEJIT_DEVICE void convert_float8(const ConvertFloat8Params& params) {
     widen<C.from, kVector>(bits, values);
 #pragma unroll
     for (int i = 0; i < kVector; ++i) values[i] /= params.scale;
-    narrow_to_8<C.to, kVector, C.has_float8_convert>(values).store(
+    narrow_to_codes<C.to, kVector, C.has_float8_convert>(values).store(
         element_at<C.to>(params.to, element));
   } else {
 #pragma unroll
     for (int i = 0; i < kVector; ++i) {
-      values[i] = widen_8<C.from>(bits.words[i / 4] >> (i % 4 * 8) & 0xffu) * params.scale;
+      values[i] = widen_code<C.from>(code_of<C.from>(bits, i)) * params.scale;
     }
     narrow<C.to, kVector>(values).store(element_at<C.to>(params.to, element));
   }

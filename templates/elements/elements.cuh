@@ -63,18 +63,19 @@ struct Bits {
   }
 };
 
-// The address of an element.
+// The address of an element, of int4 one of even index.
 template <Element E>
 PAGEJIT_DEVICE const void* element_at(const void* base, int64_t index) {
-  return static_cast<const uint8_t*>(base) + index * pagejit_shared::element_bytes(E);
+  return static_cast<const uint8_t*>(base) + pagejit_shared::elements_bytes(E, index);
 }
 template <Element E>
 PAGEJIT_DEVICE void* element_at(void* base, int64_t index) {
-  return static_cast<uint8_t*>(base) + index * pagejit_shared::element_bytes(E);
+  return static_cast<uint8_t*>(base) + pagejit_shared::elements_bytes(E, index);
 }
 
 template <Element E, int kCount>
-using ElementBits = Bits<kCount * pagejit_shared::element_bytes(E)>;
+using ElementBits = Bits<kCount / pagejit_shared::elements_per_unit(E) *
+                         pagejit_shared::element_bytes(E)>;
 
 template <Element E, int kCount>
 PAGEJIT_DEVICE void widen(const ElementBits<E, kCount>& bits, float (&values)[kCount]) {

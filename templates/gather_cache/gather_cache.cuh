@@ -45,7 +45,7 @@ struct SourceRow {
   static constexpr int kBytes = pagejit_shared::element_bytes(C.kv);
   using KvBits = ElementBits<C.kv, kVector>;
 
-  const uint8_t* block;  // element 0 of the block and head
+  const void* block;  // element 0 of the block and head
   int in_block;
   int64_t stride_token;
   bool is_value;
@@ -57,26 +57,26 @@ struct SourceRow {
     const int64_t first =
         place.block * (value ? params.v_stride_block : params.k_stride_block) +
         head * (value ? params.v_stride_head : params.k_stride_head);
-    block = static_cast<const uint8_t*>(value ? params.v_cache : params.k_cache) + first * kBytes;
+    block = element_at<C.kv>(value ? params.v_cache : params.k_cache, first);
   }
 
   PAGEJIT_DEVICE KvBits load(int element) const {
     KvBits bits = {};
     if constexpr (C.layout == KvLayout::kRows) {
-      bits.load_nc(block + (in_block * stride_token + element) * kBytes);
+      bits.load_nc(element_at<C.kv>(block, in_block * stride_token + element));
     } else if (is_value) {
       const int64_t first = static_cast<int64_t>(element) * C.block_size + in_block;
 #pragma unroll
       for (int i = 0; i < kVector; ++i) {
         Bits<kBytes> one;
-        one.load_nc(block + (first + i * C.block_size) * kBytes);
+        one.load_nc(element_at<C.kv>(block, first + i * C.block_size));
         constexpr int kPerWord = kBytes < 4 ? 4 / kBytes : 1;
         bits.words[i / kPerWord] |= one.words[0] << (i % kPerWord * kBytes * 8 % 32);
       }
     } else {
       constexpr int kChunk = 16 / kBytes;
       const int64_t chunk = static_cast<int64_t>(element / kChunk) * C.block_size + in_block;
-      bits.load_nc(block + (chunk * kChunk + element % kChunk) * kBytes);
+      bits.load_nc(element_at<C.kv>(block, chunk * kChunk + element % kChunk));
     }
     return bits;
   }
@@ -94,7 +94,7 @@ PAGEJIT_DEVICE ElementBits<C.out, C.vector_elements> from_cache(
     } else {
 #pragma unroll
       for (int i = 0; i < C.vector_elements; ++i) {
-        values[i] = widen_8<C.kv>(bits.words[i / 4] >> (i % 4 * 8) & 0xffu) * scale;
+        values[i] = widen_code<C.kv>(code_of<C.kv>(bits, i)) * scale;
       }
     }
     return narrow<C.out, C.vector_elements>(values);
@@ -136,9 +136,12 @@ PAGEJIT_DEVICE void gather_cache(const GatherCacheParams& params) {
   const SourceRow<C> source(params, place, is_value, head);
   const float scale = load_scale<C>(params, place, is_value, head);
   void* out = is_value ? params.v_out : params.k_out;
-  const int64_t out_row = token * params.out_stride_token + head * params.out_stride_head;
+  const int64_t out_row =
+      is_value ? token * params.v_out_stride_token + head * params.v_out_stride_head
+               : token * params.k_out_stride_token + head * params.k_out_stride_head;
+  const int end_element = is_value ? C.head_size_v : C.head_size;
   for (int element = dev::thread_idx() % C.threads_per_row * C.vector_elements;
-       element < C.head_size; element += C.threads_per_row * C.vector_elements) {
+       element < end_element; element += C.threads_per_row * C.vector_elements) {
     from_cache<C>(source.load(element), scale).store(element_at<C.out>(out, out_row + element));
   }
 }

@@ -61,8 +61,8 @@ struct AttentionConfig {
   bool has_qq_bias;      // scores += bias of (query token, query token that is the key)
   bool has_sinks;        // one more logit per head, without a value
   int head_size;         // elements of q and K, multiple of 8
-  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
-                         // in shared memory
+  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step, or to two of them
+                         // where K and V are int4; the pad is zero in shared memory
   int head_size_v;       // the same of V and out
   int head_size_v_padded;
   int block_size;        // tokens per KV block
@@ -106,8 +106,13 @@ PAGEJIT_HOST_DEVICE constexpr int operand_terms(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
   return c.kv_type == Element::kBFloat16 || has_f32_kv(c);
 }
+// Of K and V: bytes of what memory is addressed by, an element or two int4; how many of these a row
+// of so many elements has.
 PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
   return element_bytes(c.kv_type);
+}
+PAGEJIT_HOST_DEVICE constexpr int kv_units(const AttentionConfig& c, int num_elements) {
+  return num_elements / elements_per_unit(c.kv_type);
 }
 // q is converted where it is loaded; else its bits are the operands.
 PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
@@ -122,10 +127,11 @@ PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool has_kv_head_scales(const AttentionConfig& c) {
   return kv_bytes(c) == 1 && !c.has_token_scales;
 }
-// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 where rows of 8-bit
-// elements are no multiple of 16. Where K and V have different head sizes both are multiples of 16.
+// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 or 4 where rows are
+// no multiple of more. Where K and V have different head sizes both are multiples of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
-  const int divides_rows = c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+  const int row = kv_units(c, c.head_size) * kv_bytes(c);
+  const int divides_rows = row % 16 == 0 ? 16 : row % 8 == 0 ? 8 : 4;
   return c.kv_alignment < divides_rows ? c.kv_alignment : divides_rows;
 }
 // The same for V where its tokens follow each other: tokens of one block.
@@ -161,11 +167,12 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 // Dynamic shared memory: the larger of the K/V ring and the merge buffers that take its place, then
 // q where it is not in registers. The device asserts that its struct has this size.
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
-  const int k = c.group_tokens * shared_row_pitch(c.head_size_padded, kv_bytes(c));
+  const int bytes = kv_bytes(c);
+  const int k = c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_padded), bytes);
   const int v = c.kv_layout == KvLayout::kRows
-                    ? c.group_tokens * shared_row_pitch(c.head_size_v_padded, kv_bytes(c))
-                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
-  return (k + v) * kv_bytes(c) + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
+                    ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
+                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, bytes);
+  return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
@@ -204,7 +211,7 @@ struct BlockSparseParams {
   int head_step;     // (-vert_stride, vert_stride)
 };
 
-// Strides count elements.
+// Strides count elements; those of K and V units of kv_bytes().
 struct AttentionParams {
   const void* q;
   const void* k_cache;
@@ -226,7 +233,7 @@ struct AttentionParams {
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   const float* q_scale;               // [1] where q has 8 bits
-  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits, or by row
+  const float* k_scale;               // by kv_scale_stride, where K and V have 8 or 4 bits, or by row
   const float* v_scale;
   const float* out_scale;             // [1] where out has 8 bits
   void* workspace;

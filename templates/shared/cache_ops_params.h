@@ -47,7 +47,8 @@ struct GatherCacheConfig {
   Element out;
   KvScale scale;
   KvLayout layout;
-  int head_size;
+  int head_size;    // of K
+  int head_size_v;  // of V
   int block_size;
   int vector_elements;
   int threads_per_row;
@@ -78,7 +79,8 @@ struct GatherCacheParams {
   long long block_table_stride;
   long long k_stride_block, k_stride_token, k_stride_head;
   long long v_stride_block, v_stride_token, v_stride_head;
-  long long out_stride_token, out_stride_head;
+  long long k_out_stride_token, k_out_stride_head;
+  long long v_out_stride_token, v_out_stride_head;
   long long num_blocks;  // debug kernels
   int num_seqs;
   int num_kv_heads;

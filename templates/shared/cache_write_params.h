@@ -26,7 +26,8 @@ struct CacheWriteConfig {
   KvScale scale;
   KvLayout layout;
   RopeStyle rope;
-  int head_size;
+  int head_size;    // of K and q
+  int head_size_v;  // of V
   int rotary_dim;  // elements of K and q that are rotated, from the first on
   int block_size;
   int vector_elements;
@@ -50,7 +51,7 @@ enum CacheWriteFault : int {
   kBadPosition = 1,  // value: the position, not in [0, max_position)
 };
 
-// Strides count elements.
+// Strides count elements, of int4 too.
 struct CacheWriteParams {
   const void* key;
   const void* value;

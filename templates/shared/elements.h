@@ -17,11 +17,21 @@ enum class Element : int {
   kFloat8E4m3 = 3,
   kFloat8E5m2 = 4,
   kInt8 = 5,
+  kInt4 = 6,  // two in a byte, the element of even index in its low half
 };
 
+// Of int4, of two elements.
 PAGEJIT_HOST_DEVICE constexpr int element_bytes(Element element) {
   if (element == Element::kFloat32) return 4;
   return element == Element::kFloat16 || element == Element::kBFloat16 ? 2 : 1;
+}
+// Elements in element_bytes().
+PAGEJIT_HOST_DEVICE constexpr int elements_per_unit(Element element) {
+  return element == Element::kInt4 ? 2 : 1;
+}
+// Bytes of so many elements, of int4 an even number.
+PAGEJIT_HOST_DEVICE constexpr long long elements_bytes(Element element, long long count) {
+  return count / elements_per_unit(element) * element_bytes(element);
 }
 
 // Where the elements of a KV block lie.

@@ -23,6 +23,7 @@ constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kE4M3 = DataType::kFloat8E4m3;
 constexpr DataType kE5M2 = DataType::kFloat8E5m2;
 constexpr DataType kInt8 = DataType::kInt8;
+constexpr DataType kInt4 = DataType::kInt4;
 
 std::string kernel_text(const AnySpec& spec, const char* target) {
   const auto config = plan_any(spec, *parse_target(target));
@@ -171,9 +172,9 @@ TEST(CacheWriteSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
   EXPECT_EQ(message([](auto& s) { s.dtype = kInt8; }),
             "dtype 5: legal are f16 (0), bf16 (1) and f32 (2)");
   EXPECT_EQ(message([](auto& s) { s.kv_dtype = kF16; }),
-            "kv_dtype f16: must be dtype (bf16), fp8_e4m3, fp8_e5m2 or int8");
+            "kv_dtype f16: must be dtype (bf16), fp8_e4m3, fp8_e5m2, int8 or int4");
   EXPECT_EQ(message([](auto& s) { s.kv_dtype = static_cast<DataType>(9); }),
-            "kv_dtype 9: must be dtype (bf16), fp8_e4m3, fp8_e5m2 or int8");
+            "kv_dtype 9: must be dtype (bf16), fp8_e4m3, fp8_e5m2, int8 or int4");
   EXPECT_EQ(message([](auto& s) { s.scale = KvScale::kHead; }),
             "scale 2: must be none (0) where kv_dtype is dtype (bf16)");
   EXPECT_EQ(message([](auto& s) { s.scale = static_cast<KvScale>(4); }),
@@ -182,6 +183,30 @@ TEST(CacheWriteSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
             "scale 0: must be tensor (1), head (2) or token_head (3) where kv_dtype is fp8_e4m3");
   EXPECT_EQ(message([](auto& s) { s.kv_dtype = kInt8, s.scale = KvScale::kHead; }),
             "scale 2: must be token_head (3) where kv_dtype is int8");
+  EXPECT_EQ(message([](auto& s) { s.kv_dtype = kInt4, s.scale = KvScale::kTensor; }),
+            "scale 1: must be token_head (3) where kv_dtype is int4");
+  const auto int4 = [&](auto change) {
+    return message([&](auto& s) {
+      s.kv_dtype = kInt4, s.scale = KvScale::kTokenHead;
+      change(s);
+    });
+  };
+  EXPECT_EQ(int4([](auto& s) { s.layout = KvLayout::kVllm; }),
+            "layout vllm (1): must be rows (0) where kv_dtype is int4");
+  EXPECT_EQ(int4([](auto& s) { s.head_size = 33; }),
+            "head_size 33: must be even where kv_dtype is int4");
+  EXPECT_EQ(int4([](auto& s) { s.head_size_v = 33; }),
+            "head_size_v 33: must be even where kv_dtype is int4");
+  EXPECT_EQ(int4([](auto& s) { s.row_alignment = 2; }),
+            "row_alignment 2: must be at least two elements of dtype (4) where kv_dtype is int4");
+  EXPECT_EQ(int4([](auto& s) { s.rope = RopeStyle::kNeox, s.rotary_dim = 6; }),
+            "rotary_dim 6: must be a multiple of 4 where kv_dtype is int4 and rope neox (1)");
+  EXPECT_EQ(message([](auto& s) { s.head_size_v = 4097; }),
+            "head_size_v 4097: must be in [0, 4096]");
+  EXPECT_EQ(message([](auto& s) {
+              s.rope = RopeStyle::kInterleaved, s.rotary_dim = 64, s.head_size_v = 65;
+            }),
+            "head_size_v 65: must be even where rope is interleaved (2)");
   EXPECT_EQ(message([](auto& s) { s.layout = static_cast<KvLayout>(2); }),
             "layout 2: legal are rows (0) and vllm (1)");
   EXPECT_EQ(message([](auto& s) { s.head_size = 4097; }), "head_size 4097: must be in [1, 4096]");
@@ -217,11 +242,12 @@ TEST(CacheWriteSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
 TEST(CacheWriteSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
   EXPECT_EQ(canonical_text(CacheWriteSpec{}),
             "cache_write dtype=bf16 kv=bf16 scale=none head_size=128 block_size=16");
-  EXPECT_EQ(canonical_text(CacheWriteSpec{kF16, kE5M2, KvScale::kTokenHead, KvLayout::kVllm, 96, 8,
-                                          RopeStyle::kInterleaved, 32, kF16, 4, true}),
-            "cache_write dtype=f16 kv=fp8_e5m2 scale=token_head head_size=96 block_size=8 "
-            "layout=vllm rope=interleaved rotary_dim=32 cos_sin=f16 row_alignment=4 "
-            "debug=1");
+  EXPECT_EQ(
+      canonical_text(CacheWriteSpec{kF16, kE5M2, KvScale::kTokenHead, KvLayout::kVllm, 96, 64, 8,
+                                    RopeStyle::kInterleaved, 32, kF16, 4, true}),
+      "cache_write dtype=f16 kv=fp8_e5m2 scale=token_head head_size=96 head_size_v=64 block_size=8 "
+      "layout=vllm rope=interleaved rotary_dim=32 cos_sin=f16 row_alignment=4 "
+      "debug=1");
 }
 
 TEST(CacheOpsSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
@@ -249,6 +275,13 @@ TEST(CacheOpsSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
   EXPECT_EQ(message([](auto& s) { s.layout = KvLayout::kVllm, s.head_size = 20; }),
             "head_size 20: must be a multiple of 8 where layout is vllm (1) and kv_dtype "
             "bf16");
+  EXPECT_EQ(message([](auto& s) { s.kv_dtype = kInt4, s.scale = KvScale::kHead; }),
+            "scale 2: must be token_head (3) where kv_dtype is int4");
+  EXPECT_EQ(message([](auto& s) {
+              s.kv_dtype = kInt4, s.scale = KvScale::kTokenHead, s.row_alignment = 2;
+            }),
+            "row_alignment 2: must be at least two elements of out_dtype (4) where kv_dtype is "
+            "int4");
   EXPECT_EQ(message([](auto& s) { s.row_alignment = 2, s.out_dtype = kF32; }),
             "row_alignment 2: must be a power of two in [4, 16]");
 }
@@ -256,10 +289,11 @@ TEST(CacheOpsSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
 TEST(CacheOpsSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
   EXPECT_EQ(canonical_text(CopyBlocksSpec{8, true}), "copy_blocks alignment=8 debug=1");
   EXPECT_EQ(canonical_text(ConvertFloat8Spec{}), "convert_float8 from=bf16 to=fp8_e4m3");
-  EXPECT_EQ(canonical_text(
-                GatherCacheSpec{kInt8, kF16, KvScale::kTokenHead, KvLayout::kVllm, 96, 8, 4, true}),
-            "gather_cache kv=int8 out=f16 scale=token_head head_size=96 block_size=8 "
-            "layout=vllm row_alignment=4 debug=1");
+  EXPECT_EQ(
+      canonical_text(
+          GatherCacheSpec{kInt8, kF16, KvScale::kTokenHead, KvLayout::kVllm, 96, 64, 8, 4, true}),
+      "gather_cache kv=int8 out=f16 scale=token_head head_size=96 head_size_v=64 block_size=8 "
+      "layout=vllm row_alignment=4 debug=1");
 }
 
 }  // namespace

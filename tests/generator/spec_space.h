@@ -51,16 +51,16 @@ inline constexpr int kNumSwitches = static_cast<int>(std::size(kSpecSwitches));
 
 // All but the switches and the shape: query lengths, causality, three types, table, layout,
 // alignment.
-inline constexpr uint64_t kNumKinds = uint64_t{4} * 3 * 6 * 6 * 6 * 3 * 2 * 3;
+inline constexpr uint64_t kNumKinds = uint64_t{4} * 3 * 7 * 7 * 7 * 3 * 2 * 3;
 
 inline KernelSpec spec_of_kind(uint64_t number) {
   Digits digits(number);
   KernelSpec spec;
   spec.queries = static_cast<QueryLengths>(digits.next(4));
   spec.causality = static_cast<Causality>(digits.next(3));
-  spec.q_dtype = static_cast<DataType>(digits.next(6));
-  spec.kv_dtype = static_cast<DataType>(digits.next(6));
-  spec.out_dtype = static_cast<DataType>(digits.next(6));
+  spec.q_dtype = static_cast<DataType>(digits.next(7));
+  spec.kv_dtype = static_cast<DataType>(digits.next(7));
+  spec.out_dtype = static_cast<DataType>(digits.next(7));
   spec.kv_table = static_cast<KvTable>(digits.next(3));
   spec.kv_layout = static_cast<KvLayout>(digits.next(2));
   spec.kv_alignment = 16 >> digits.next(3);

@@ -81,9 +81,24 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"OutIsInt8", with([](auto& s) { s.out_dtype = DataType::kInt8; }),
                 StatusCode::kUnsupported, "out_dtype int8", "f16, bf16, f32 or fp8_e4m3"},
         BadSpec{"UnknownType", with([](auto& s) { s.q_dtype = static_cast<DataType>(9); }),
-                kInvalid, "data type 9", "fp8_e5m2 (4) and int8 (5)"},
+                kInvalid, "data type 9", "fp8_e5m2 (4), int8 (5) and int4 (6)"},
         BadSpec{"Int8WithoutTokenScales", with([](auto& s) { s.kv_dtype = DataType::kInt8; }),
                 kInvalid, "token_scales 0", "must be 1 where kv_dtype is int8"},
+        BadSpec{"Int4WithoutTokenScales", with([](auto& s) { s.kv_dtype = DataType::kInt4; }),
+                kInvalid, "token_scales 0", "must be 1 where kv_dtype is int4"},
+        BadSpec{"QueryIsInt4", with([](auto& s) {
+                  s.q_dtype = s.kv_dtype = DataType::kInt4;
+                  s.token_scales = true;
+                }),
+                StatusCode::kUnsupported, "q_dtype int4", "f16, bf16, f32 or fp8_e4m3"},
+        BadSpec{"OutIsInt4", with([](auto& s) { s.out_dtype = DataType::kInt4; }),
+                StatusCode::kUnsupported, "out_dtype int4", "f16, bf16, f32 or fp8_e4m3"},
+        BadSpec{"Int4InVllmsLayout", with([](auto& s) {
+                  s.kv_dtype = DataType::kInt4;
+                  s.token_scales = true;
+                  s.kv_layout = KvLayout::kVllm;
+                }),
+                StatusCode::kUnsupported, "kv_dtype int4", "fp8_e5m2 where kv_layout is vLLM's"},
         BadSpec{"TokenScalesOf16Bits", with([](auto& s) { s.token_scales = true; }), kInvalid,
                 "token_scales 1", "must be 0 where kv_dtype is bf16"},
         BadSpec{"TokenScalesInVllmsLayout", with([](auto& s) {
@@ -139,12 +154,20 @@ TEST(SpecTest, ValueHeadSizeOfTheSameSizeIsTheSameSpec) {
   EXPECT_EQ(canonical_text(named), canonical_text(plain));
 }
 
-TEST(SpecTest, TypesWithFourBitsAreRefusedByName) {
-  for (const char* name : {"nvfp4", "int4"}) {
-    const Result<DataType> type = parse_data_type(name);
-    EXPECT_EQ(type.status().code(), StatusCode::kUnsupported);
-    EXPECT_THAT(type.status().message(), HasSubstr(std::string(name) + " is not served yet"));
-  }
+TEST(SpecTest, Nvfp4IsRefusedByName) {
+  const Result<DataType> type = parse_data_type("nvfp4");
+  EXPECT_EQ(type.status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(type.status().message(), HasSubstr("nvfp4 is not served yet"));
+}
+
+TEST(SpecTest, Int4IsReadAndRefusedWhereAsynchronousCopiesAreMissing) {
+  const Result<KernelSpec> spec =
+      parse_spec("decode q=bf16 kv=int4 out=bf16 head_size=128 token_scales=1");
+  ASSERT_TRUE(spec) << spec.status().to_string();
+  EXPECT_EQ(spec->kv_dtype, DataType::kInt4);
+  EXPECT_TRUE(supports(*spec, *parse_target("sm_80")));
+  EXPECT_EQ(supports(*spec, *parse_target("sm_75")).message(),
+            "kv_dtype int4: must be f16 or have 8 bits for sm_75");
 }
 
 TEST(SpecTest, CanonicalTextIsPinned) {

@@ -221,9 +221,9 @@ TEST(ElementTypesTest, ElementsOf8BitsTakeAllOfTheirRange) {
 }
 
 // A spec with a scale for each token, and one with values of another size.
-BatchOptions make_token_options(int alignment, CacheLayout layout) {
+BatchOptions make_token_options(int alignment, CacheLayout layout, DataType kv = DataType::kInt8) {
   BatchOptions options;
-  options.spec = {.kv_dtype = DataType::kInt8,
+  options.spec = {.kv_dtype = kv,
                   .head_size = 24,
                   .block_size = 5,
                   .group_size = 3,
@@ -239,10 +239,12 @@ TEST(TokenScalesTest, PagedEqualsDense) {
   for (const int alignment : {16, 8, 4}) {
     for (const LogitRegime logits : {LogitRegime::kNormal, LogitRegime::kMixed}) {
       for (const CacheLayout layout : kLayouts) {
-        BatchOptions options = make_token_options(alignment, layout);
-        options.logits = logits;
-        options.share_prefix = true;
-        expect_paged_equals_dense(make(options));
+        for (const DataType kv : {DataType::kInt8, DataType::kInt4}) {
+          BatchOptions options = make_token_options(alignment, layout, kv);
+          options.logits = logits;
+          options.share_prefix = true;
+          expect_paged_equals_dense(make(options));
+        }
       }
     }
   }
@@ -292,6 +294,20 @@ TEST(TokenScalesTest, ScalesDifferFromTokenToTokenAndCodesTakeTheWholeRange) {
   for (const std::vector<float>* rows : {&batch.dense_k[0], &batch.dense_v[0]}) {
     const std::set<float> codes(rows->begin(), rows->end());
     EXPECT_GT(codes.size(), 150u);
+  }
+}
+
+// The -8 of other makers' caches too.
+TEST(TokenScalesTest, CodesOfInt4TakeTheWholeRange) {
+  BatchOptions options = make_token_options(16, CacheLayout::kNhd, DataType::kInt4);
+  options.spec.head_size = 128;
+  options.seq_lens = {200};
+  const AttentionBatch batch = make(options);
+  for (const std::vector<float>* rows : {&batch.dense_k[0], &batch.dense_v[0]}) {
+    const std::set<float> codes(rows->begin(), rows->end());
+    EXPECT_GE(codes.size(), 14u)
+        << "all but the greatest, which the margin of K's scale leaves out";
+    EXPECT_TRUE(codes.contains(-8));
   }
 }
 

@@ -46,5 +46,21 @@ INSTANTIATE_TEST_SUITE_P(Types, ElementBufferTest,
                            return std::string(data_type_name(test.param));
                          });
 
+TEST(Int4BufferTest, TwoElementsShareAByteTheEvenOneInItsLowHalf) {
+  ElementBuffer buffer(DataType::kInt4, 6, ElementBuffer::sentinel_code(DataType::kInt4));
+  EXPECT_EQ(buffer.size(), 6);
+  EXPECT_EQ(buffer.size_bytes(), 3u);
+  EXPECT_EQ(buffer.address(5) - buffer.address(), 2);
+  buffer.set(2, -3.4f);
+  buffer.set(5, 7.9f);
+  EXPECT_EQ(buffer.address()[0], 0x55);
+  EXPECT_EQ(buffer.address()[1], 0x5d);
+  EXPECT_EQ(buffer.address()[2], 0x75);
+  EXPECT_EQ(buffer.at(2), -3.0f);
+  EXPECT_EQ(buffer.at(3), 5.0f);
+  EXPECT_EQ(buffer.at(5), 7.0f);
+  EXPECT_EQ(buffer.code(2), 0xdu);
+}
+
 }  // namespace
 }  // namespace pagejit

@@ -187,6 +187,24 @@ TEST(NarrowFloatTypesTest, TheFormatsOf8BitsHaveTheirTabulatedValues) {
   }
 }
 
+TEST(NarrowFloatTypesTest, Int4IsATwosComplementThatSaturates) {
+  const DataType int4 = DataType::kInt4;
+  for (int value = -8; value <= 7; ++value) {
+    const uint32_t code = static_cast<uint32_t>(value) & 0xfu;
+    EXPECT_EQ(decode_float(int4, code), static_cast<float>(value));
+    EXPECT_EQ(encode_float(int4, static_cast<float>(value)), code);
+  }
+  EXPECT_EQ(encode_float(int4, 2.5f), 2u);
+  EXPECT_EQ(encode_float(int4, -3.5f), 0xcu);
+  EXPECT_EQ(encode_float(int4, kInfinity), 7u);
+  EXPECT_EQ(encode_float(int4, -kInfinity), 8u);
+  EXPECT_EQ(encode_float(int4, std::numeric_limits<float>::quiet_NaN()), 0u);
+  EXPECT_EQ(greatest_value(int4), 7.0f);
+  const unsigned char bytes[] = {0x00, 0x81, 0xf7};
+  const float values[] = {1, -8, 7, -1};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(load_element(int4, bytes + 1, i), values[i]) << i;
+}
+
 TEST(NarrowFloatTypesTest, Float32StaysAsItIs) {
   const DataType f32 = DataType::kFloat32;
   for (float value : {0.0f, -1.1f, 0x1p-149f, std::numeric_limits<float>::max(), kInfinity}) {

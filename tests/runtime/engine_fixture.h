@@ -67,6 +67,9 @@ inline Result<AnyConfig> fake_plan(const AnySpec& any, const Target& target) {
   KernelConfig config{};
   config.spec = spec;
   config.target = target;
+  config.attention.q_type = static_cast<pagejit_shared::Element>(spec.q_dtype);
+  config.attention.kv_type = static_cast<pagejit_shared::Element>(spec.kv_dtype);
+  config.attention.out_type = static_cast<pagejit_shared::Element>(spec.out_dtype);
   config.attention.head_size = spec.head_size;
   config.attention.head_size_v = value_head_size(spec);
   config.attention.kv_alignment = spec.kv_alignment;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "runtime/split_policy.h"
@@ -149,6 +150,73 @@ TEST_F(LaunchTest, StridesMustBeMultiplesOfEight) {
   expect_invalid([](AttentionArgs& a) { a.out_stride_token = 20; }, "out_stride_token 20");
   expect_invalid([](AttentionArgs& a) { a.out_stride_head = 130; },
                  "out_stride_head 130: must be a multiple of 8 elements");
+}
+
+// Every kind of K and V that has scales, apart and per head; q and the result of 8 bits.
+TEST_F(LaunchTest, ScalesThatAreMissingAreNamed) {
+  AttentionArgs good = legal_args();
+  const auto floats = [](uintptr_t address) { return reinterpret_cast<float*>(address); };
+  good.q_scale = good.k_scale = good.v_scale = floats(0x7000);
+  good.out_scale = floats(0x8000);
+  for (const DataType kv :
+       {DataType::kFloat8E4m3, DataType::kFloat8E5m2, DataType::kInt8, DataType::kInt4}) {
+    for (const bool token_scales : {false, true}) {
+      const KernelSpec spec{.q_dtype = DataType::kFloat8E4m3,
+                            .kv_dtype = kv,
+                            .out_dtype = DataType::kFloat8E4m3,
+                            .group_size = 4,
+                            .token_scales = token_scales};
+      if (!validate(spec)) continue;
+      const Kernel quantised = prepare(*engine, spec);
+      EXPECT_TRUE(quantised.launch(good, nullptr));
+      const auto message = [&](auto change) {
+        AttentionArgs args = good;
+        change(args);
+        return quantised.launch(args, nullptr).message();
+      };
+      SCOPED_TRACE(canonical_text(spec));
+      EXPECT_THAT(message([](auto& a) { a.q_scale = nullptr; }), HasSubstr("q_scale is null"));
+      EXPECT_THAT(message([](auto& a) { a.k_scale = nullptr; }), HasSubstr("k_scale is null"));
+      EXPECT_THAT(message([](auto& a) { a.v_scale = nullptr; }), HasSubstr("v_scale is null"));
+      EXPECT_THAT(message([](auto& a) { a.out_scale = nullptr; }), HasSubstr("out_scale is null"));
+      EXPECT_THAT(message([&](auto& a) { a.v_scale = floats(0x7002); }),
+                  HasSubstr("v_scale is 0x7002: must be aligned to 4"));
+    }
+  }
+}
+
+// Elements on the host, bytes of two on the device; copies of 16, 8 and 4 bytes.
+TEST_F(LaunchTest, StridesOfInt4AreElementsOfWholeCopies) {
+  struct Case {
+    int head_size;
+    int alignment;
+    int unit;
+  };
+  for (const auto& [head_size, alignment, unit] :
+       {Case{128, 16, 32}, {96, 16, 32}, {80, 16, 16}, {72, 16, 8}, {128, 8, 16}, {128, 4, 8}}) {
+    const KernelSpec spec{.kv_dtype = DataType::kInt4,
+                          .head_size = head_size,
+                          .group_size = 4,
+                          .token_scales = true,
+                          .kv_alignment = alignment};
+    const Kernel int4 = prepare(*engine, spec);
+    AttentionArgs args = legal_args();
+    args.k_scale = args.v_scale = reinterpret_cast<float*>(0x7000);
+    args.k_strides = {40 * unit, 3 * unit, 5 * unit};
+    args.v_strides = {64 * unit, 4 * unit, -2 * unit};
+    ASSERT_TRUE(int4.launch(args, nullptr));
+    const pagejit_shared::AttentionParams params = script->last_launch().params;
+    EXPECT_EQ(params.k_stride_block, 20 * unit);
+    EXPECT_EQ(params.k_stride_token * 2, 3 * unit);
+    EXPECT_EQ(params.k_stride_head * 2, 5 * unit);
+    EXPECT_EQ(params.v_stride_block, 32 * unit);
+    EXPECT_EQ(params.v_stride_token, 2 * unit);
+    EXPECT_EQ(params.v_stride_head, -unit);
+    args.v_strides.token = 4 * unit + unit / 2;
+    EXPECT_THAT(int4.launch(args, nullptr).message(),
+                HasSubstr("v_strides.token " + std::to_string(args.v_strides.token) +
+                          ": must be a multiple of " + std::to_string(unit) + " elements"));
+  }
 }
 
 TEST_F(LaunchTest, CountsAndScaleAreChecked) {

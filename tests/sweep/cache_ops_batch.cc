@@ -37,18 +37,19 @@ std::string compare_bytes(const char* what, const std::vector<uint8_t>& got,
 
 // A cache of random values of a type.
 std::vector<uint8_t> random_cache(DataType type, int64_t elements, SplitMix64& rng) {
-  std::vector<uint8_t> bytes(static_cast<size_t>(elements * data_type_bytes(type)));
+  std::vector<uint8_t> bytes(static_cast<size_t>(elements * data_type_bits(type) / 8));
   for (int64_t i = 0; i < elements; ++i) {
-    const float size =
-        type == DataType::kInt8 ? 100.0f : std::exp2(static_cast<float>(rng.below(16)) - 8);
+    const float size = type == DataType::kInt8   ? 100.0f
+                       : type == DataType::kInt4 ? 8.0f
+                                                 : std::exp2(static_cast<float>(rng.below(16)) - 8);
     put_element(type, bytes, i, rng.uniform() * size);
   }
   return bytes;
 }
 
-KvStrides strides_of(const GatherOptions& o) {
+KvStrides strides_of(const GatherOptions& o, bool is_value) {
   const int64_t bs = o.spec.block_size;
-  const int64_t d = o.spec.head_size;
+  const int64_t d = is_value ? value_head_size(o.spec) : o.spec.head_size;
   const int64_t h = o.num_kv_heads;
   if (o.spec.layout == KvLayout::kVllm) return {bs * h * d, 0, bs * d};
   return o.heads_first ? KvStrides{h * bs * d, d, bs * d} : KvStrides{bs * h * d, h * d, d};
@@ -56,7 +57,7 @@ KvStrides strides_of(const GatherOptions& o) {
 
 int64_t cache_index(const GatherOptions& o, bool is_value, int64_t block, int64_t token, int head,
                     int i) {
-  const KvStrides strides = strides_of(o);
+  const KvStrides strides = strides_of(o, is_value);
   const int64_t base = block * strides.block + head * strides.head;
   if (o.spec.layout == KvLayout::kRows) return base + token * strides.token + i;
   if (is_value) return base + int64_t{i} * o.spec.block_size + token;
@@ -69,17 +70,18 @@ struct GatherBatch {
   std::vector<float> k_scale, v_scale;
   std::vector<int32_t> table, cu_seq_lens, starts;
   int64_t table_stride = 0;
-  int64_t out_stride_head = 0;
-  int64_t out_stride_token = 0;
+  int64_t k_out_stride_head = 0;
+  int64_t k_out_stride_token = 0;
+  int64_t v_out_stride_head = 0;
+  int64_t v_out_stride_token = 0;
   int num_tokens = 0;
 };
 
 GatherBatch make_gather(const GatherOptions& o) {
   GatherBatch batch;
   SplitMix64 rng(7);
-  const int64_t elements = o.num_blocks * strides_of(o).block;
-  batch.k = random_cache(o.spec.kv_dtype, elements, rng);
-  batch.v = random_cache(o.spec.kv_dtype, elements, rng);
+  batch.k = random_cache(o.spec.kv_dtype, o.num_blocks * strides_of(o, false).block, rng);
+  batch.v = random_cache(o.spec.kv_dtype, o.num_blocks * strides_of(o, true).block, rng);
   const int64_t scales = o.spec.scale == KvScale::kTokenHead
                              ? o.num_blocks * o.spec.block_size * o.num_kv_heads
                          : o.spec.scale == KvScale::kHead ? o.num_kv_heads
@@ -100,18 +102,22 @@ GatherBatch make_gather(const GatherOptions& o) {
   for (int64_t i = 0; i < batch.table_stride * static_cast<int64_t>(o.seq_lens.size()); ++i) {
     batch.table.push_back(static_cast<int32_t>(rng.below(o.num_blocks)));
   }
-  batch.out_stride_head = o.spec.head_size + 16;
-  batch.out_stride_token = o.num_kv_heads * batch.out_stride_head + 16;
+  batch.k_out_stride_head = o.spec.head_size + 16;
+  batch.k_out_stride_token = o.num_kv_heads * batch.k_out_stride_head + 16;
+  batch.v_out_stride_head = value_head_size(o.spec) + 16;
+  batch.v_out_stride_token = o.num_kv_heads * batch.v_out_stride_head + 16;
   return batch;
 }
 
 std::vector<uint8_t> wanted_rows(const GatherOptions& o, const GatherBatch& batch, bool is_value) {
   const std::vector<uint8_t>& cache = is_value ? batch.v : batch.k;
   const std::vector<float>& scales = is_value ? batch.v_scale : batch.k_scale;
-  std::vector<uint8_t> rows(
-      static_cast<size_t>((batch.num_tokens + o.unused_tokens) * batch.out_stride_token *
-                          data_type_bytes(o.spec.out_dtype)),
-      kGuard);
+  const int64_t stride_token = is_value ? batch.v_out_stride_token : batch.k_out_stride_token;
+  const int64_t stride_head = is_value ? batch.v_out_stride_head : batch.k_out_stride_head;
+  const int head_size = is_value ? value_head_size(o.spec) : o.spec.head_size;
+  std::vector<uint8_t> rows(static_cast<size_t>((batch.num_tokens + o.unused_tokens) *
+                                                stride_token * data_type_bytes(o.spec.out_dtype)),
+                            kGuard);
   for (size_t seq = 0; seq < o.seq_lens.size(); ++seq) {
     for (int row = 0; row < o.seq_lens[seq]; ++row) {
       const int64_t position = row + batch.starts[seq];
@@ -119,14 +125,13 @@ std::vector<uint8_t> wanted_rows(const GatherOptions& o, const GatherBatch& batc
                                         static_cast<size_t>(position / o.spec.block_size)];
       const int64_t token = position % o.spec.block_size;
       for (int head = 0; head < o.num_kv_heads; ++head) {
-        const int64_t out =
-            (batch.cu_seq_lens[seq] + row) * batch.out_stride_token + head * batch.out_stride_head;
+        const int64_t out = (batch.cu_seq_lens[seq] + row) * stride_token + head * stride_head;
         int64_t at = o.spec.scale == KvScale::kHead ? head : 0;
         if (o.spec.scale == KvScale::kTokenHead) {
           at = (block * o.spec.block_size + token) * o.num_kv_heads + head;
         }
         const float scale = o.spec.scale == KvScale::kNone ? 1.0f : scales[static_cast<size_t>(at)];
-        for (int i = 0; i < o.spec.head_size; ++i) {
+        for (int i = 0; i < head_size; ++i) {
           const float value =
               get_element(o.spec.kv_dtype, cache, cache_index(o, is_value, block, token, head, i));
           put_element(o.spec.out_dtype, rows, out + i, value * scale);
@@ -197,7 +202,8 @@ std::string check_gather_cache(Engine& engine, const DeviceSession& session,
   const GatherBatch batch = make_gather(options);
   const std::vector<uint8_t> want_k = wanted_rows(options, batch, false);
   const std::vector<uint8_t> want_v = wanted_rows(options, batch, true);
-  const std::vector<uint8_t> empty(want_k.size(), kGuard);
+  const std::vector<uint8_t> empty_k(want_k.size(), kGuard);
+  const std::vector<uint8_t> empty_v(want_v.size(), kGuard);
   const DeviceBuffer k = upload_all(session, batch.k);
   const DeviceBuffer v = upload_all(session, batch.v);
   const DeviceBuffer k_scale = upload_all(session, batch.k_scale);
@@ -205,13 +211,14 @@ std::string check_gather_cache(Engine& engine, const DeviceSession& session,
   const DeviceBuffer table = upload_all(session, batch.table);
   const DeviceBuffer cu_seq_lens = upload_all(session, batch.cu_seq_lens);
   const DeviceBuffer starts = upload_all(session, batch.starts);
-  const DeviceBuffer k_out = upload_all(session, empty);
-  const DeviceBuffer v_out = upload_all(session, empty);
+  const DeviceBuffer k_out = upload_all(session, empty_k);
+  const DeviceBuffer v_out = upload_all(session, empty_v);
   const DeviceBuffer report = upload_all(session, std::vector<uint8_t>(kDebugReportBytes));
   GatherCacheArgs args;
   args.k_cache = k.data();
   args.v_cache = options.with_values ? v.data() : nullptr;
-  args.k_strides = args.v_strides = strides_of(options);
+  args.k_strides = strides_of(options, false);
+  args.v_strides = strides_of(options, true);
   args.block_table = table.data<int32_t>();
   args.block_table_stride = batch.table_stride;
   args.cu_seq_lens = cu_seq_lens.data<int32_t>();
@@ -223,14 +230,19 @@ std::string check_gather_cache(Engine& engine, const DeviceSession& session,
   args.v_scale = v_scale.data<float>();
   args.k_out = k_out.data();
   args.v_out = v_out.data();
-  args.out_stride_token = batch.out_stride_token;
-  args.out_stride_head = batch.out_stride_head;
+  args.out_stride_token = batch.k_out_stride_token;
+  args.out_stride_head = batch.k_out_stride_head;
+  if (value_head_size(options.spec) != options.spec.head_size) {
+    args.v_out_stride_token = batch.v_out_stride_token;
+    args.v_out_stride_head = batch.v_out_stride_head;
+  }
   args.num_blocks = options.num_blocks;
   args.debug_report = report.data();
   std::string fault = launch(session, *kernel, args);
   if (fault.empty()) fault = compare_bytes("K", download_all<uint8_t>(k_out), want_k);
   if (fault.empty()) {
-    fault = compare_bytes("V", download_all<uint8_t>(v_out), options.with_values ? want_v : empty);
+    fault =
+        compare_bytes("V", download_all<uint8_t>(v_out), options.with_values ? want_v : empty_v);
   }
   return fault;
 }

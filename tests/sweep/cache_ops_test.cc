@@ -18,6 +18,7 @@ constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kE4m3 = DataType::kFloat8E4m3;
 constexpr DataType kE5m2 = DataType::kFloat8E5m2;
 constexpr DataType kInt8 = DataType::kInt8;
+constexpr DataType kInt4 = DataType::kInt4;
 
 class CacheOpsTest : public FamilyTest {
  protected:
@@ -93,13 +94,14 @@ TEST_F(CacheOpsTest, DebugKernelsRefuseBadAndOverlappingCopies) {
 }
 
 TEST_F(CacheOpsTest, SequencesAreGathered) {
-  for (const DataType kv : {kF16, kBF16, kF32, kE4m3, kE5m2, kInt8}) {
+  for (const DataType kv : {kF16, kBF16, kF32, kE4m3, kE5m2, kInt8, kInt4}) {
     for (const DataType out : {kF16, kBF16, kF32}) {
       for (const KvLayout layout : {KvLayout::kRows, KvLayout::kVllm}) {
+        if (kv == kInt4 && layout == KvLayout::kVllm) continue;
         const KvScale scale = data_type_bytes(kv) > 1 ? KvScale::kNone
-                              : kv == kInt8           ? KvScale::kTokenHead
                               : kv == kE4m3           ? KvScale::kHead
-                                                      : KvScale::kTensor;
+                              : kv == kE5m2           ? KvScale::kTensor
+                                                      : KvScale::kTokenHead;
         const bool last = out == kF32;
         EXPECT_EQ(gather({.spec = {.kv_dtype = kv,
                                    .out_dtype = out,
@@ -127,6 +129,48 @@ TEST_F(CacheOpsTest, HeadsOfAnySizeAndNumberAreGathered) {
                 "")
           << num_heads << " heads of " << head_size;
     }
+  }
+}
+
+TEST_F(CacheOpsTest, CodesOfFourBitsAreGatheredAtEachAlignment) {
+  for (const DataType out : {kBF16, kF32}) {
+    for (const int head_size : {2, 6, 72}) {
+      for (const int alignment : {16, 8, 4}) {
+        if (alignment < 2 * data_type_bytes(out)) continue;
+        EXPECT_EQ(gather({.spec = {.kv_dtype = kInt4,
+                                   .out_dtype = out,
+                                   .scale = KvScale::kTokenHead,
+                                   .head_size = head_size,
+                                   .block_size = 5,
+                                   .row_alignment = alignment}}),
+                  "")
+            << data_type_name(out) << ", head size " << head_size << ", " << alignment;
+      }
+    }
+  }
+}
+
+TEST_F(CacheOpsTest, ValuesOfTheirOwnHeadSizeAreGathered) {
+  for (const auto& [head_size, head_size_v] :
+       {std::pair{192, 128}, {576, 512}, {64, 72}, {40, 1040}}) {
+    for (const DataType kv : {kBF16, kE4m3, kInt4}) {
+      for (const bool heads_first : {false, true}) {
+        EXPECT_EQ(gather({.spec = {.kv_dtype = kv,
+                                   .scale = kv == kBF16 ? KvScale::kNone : KvScale::kTokenHead,
+                                   .head_size = head_size,
+                                   .head_size_v = head_size_v,
+                                   .block_size = 5},
+                          .with_values = true,
+                          .heads_first = heads_first}),
+                  "")
+            << data_type_name(kv) << ", " << head_size << " and " << head_size_v;
+      }
+    }
+    EXPECT_EQ(gather({.spec = {.layout = KvLayout::kVllm,
+                               .head_size = head_size,
+                               .head_size_v = head_size_v}}),
+              "")
+        << head_size << " and " << head_size_v;
   }
 }
 
@@ -188,6 +232,28 @@ TEST_F(CacheOpsTest, BadArgumentsAreNamed) {
   rows.k_strides.head = 4;
   EXPECT_EQ(prepare_family(GatherCacheSpec{}).launch(rows, nullptr).message(),
             "strides of k_cache: head 4: must be a multiple of 8 elements");
+  rows.k_strides.head = 0;
+  for (const DataType kv : {kE4m3, kE5m2, kInt8, kInt4}) {
+    for (const KvScale scale : {KvScale::kTensor, KvScale::kHead, KvScale::kTokenHead}) {
+      const GatherCacheSpec spec{.kv_dtype = kv, .scale = scale};
+      if (!validate(spec)) continue;
+      const GatherCacheKernel kernel = prepare_family(spec);
+      GatherCacheArgs args = rows;
+      EXPECT_EQ(kernel.launch(args, nullptr).message(),
+                "k_scale is null: must be a device pointer");
+      args.k_scale = memory.data<float>();
+      args.v_cache = args.v_out = memory.data();
+      EXPECT_EQ(kernel.launch(args, nullptr).message(),
+                "v_scale is null: must be a device pointer");
+    }
+  }
+  GatherCacheArgs two_sizes = rows;
+  two_sizes.block_table = two_sizes.cu_seq_lens = memory.data<int32_t>();
+  two_sizes.v_out_stride_head = 4;
+  EXPECT_EQ(prepare_family(GatherCacheSpec{.head_size = 192, .head_size_v = 128})
+                .launch(two_sizes, nullptr)
+                .message(),
+            "v_out_stride_head 4: must be a multiple of 8 elements");
   ConvertFloat8Args values{.from = memory.data(), .to = memory.data(), .count = 12};
   const ConvertFloat8Kernel convert = prepare_family(ConvertFloat8Spec{});
   EXPECT_EQ(convert.launch(values, nullptr).message(), "count 12: must be a multiple of 8");

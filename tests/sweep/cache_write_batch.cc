@@ -29,14 +29,16 @@ struct Batch {
   std::vector<int64_t> positions;
   std::vector<uint8_t> cos_sin;
   std::vector<float> k_scale, v_scale;
-  int64_t cache_elements = 0;
+  int64_t k_elements = 0;
+  int64_t v_elements = 0;
   int64_t cache_offset = 0;  // of V, where it lies in K's allocation
   KvStrides k_strides, v_strides;
 };
 
-Source make_source(const CacheWriteOptions& o, int num_heads, int pad, SplitMix64& rng) {
+Source make_source(const CacheWriteOptions& o, int num_heads, int head_size, int pad,
+                   SplitMix64& rng) {
   Source source;
-  source.stride_head = o.spec.head_size + pad;
+  source.stride_head = head_size + pad;
   source.stride_token = num_heads * source.stride_head + pad;
   const int64_t count = (o.num_tokens + o.unused_tokens) * source.stride_token;
   source.bytes.resize(static_cast<size_t>(count * data_type_bytes(o.spec.dtype)));
@@ -51,19 +53,22 @@ Source make_source(const CacheWriteOptions& o, int num_heads, int pad, SplitMix6
 void set_cache_strides(Batch& batch) {
   const CacheWriteOptions& o = batch.options;
   const int64_t bs = o.spec.block_size;
-  const int64_t d = o.spec.head_size;
   const int64_t h = o.num_kv_heads;
-  KvStrides strides{bs * h * d, h * d, d};
-  if (o.spec.layout == KvLayout::kVllm) {
-    strides = {bs * h * d, 0, bs * d};
-  } else if (o.order == RowOrder::kHnd) {
-    strides = {h * bs * d, d, bs * d};
-  } else if (o.order == RowOrder::kInterleaved) {
-    strides = {2 * bs * h * d, 2 * h * d, 2 * d};
+  const auto strides_of = [&](int64_t d) {
+    if (o.spec.layout == KvLayout::kVllm) return KvStrides{bs * h * d, 0, bs * d};
+    if (o.order == RowOrder::kHnd) return KvStrides{h * bs * d, d, bs * d};
+    return KvStrides{bs * h * d, h * d, d};
+  };
+  const int64_t d = o.spec.head_size;
+  const int64_t d_v = value_head_size(o.spec);
+  batch.k_strides = strides_of(d);
+  batch.v_strides = strides_of(d_v);
+  if (o.order == RowOrder::kInterleaved) {
+    batch.k_strides = batch.v_strides = strides_of(d + d_v);
     batch.cache_offset = d;
   }
-  batch.k_strides = batch.v_strides = strides;
-  batch.cache_elements = o.num_blocks * strides.block;
+  batch.k_elements = o.num_blocks * batch.k_strides.block;
+  batch.v_elements = o.num_blocks * batch.v_strides.block;
 }
 
 Batch make_batch(const CacheWriteOptions& options) {
@@ -71,9 +76,10 @@ Batch make_batch(const CacheWriteOptions& options) {
   batch.options = options;
   const CacheWriteSpec& spec = options.spec;
   SplitMix64 rng(options.seed);
-  batch.key = make_source(options, options.num_kv_heads, options.source_pad, rng);
-  batch.value = make_source(options, options.num_kv_heads, 2 * options.source_pad, rng);
-  batch.q = make_source(options, options.num_q_heads, options.source_pad, rng);
+  const int pad = options.source_pad;
+  batch.key = make_source(options, options.num_kv_heads, spec.head_size, pad, rng);
+  batch.value = make_source(options, options.num_kv_heads, value_head_size(spec), 2 * pad, rng);
+  batch.q = make_source(options, options.num_q_heads, spec.head_size, pad, rng);
   // Distinct slots: the first of a shuffled list.
   std::vector<int64_t> all(static_cast<size_t>(options.num_blocks * spec.block_size));
   std::iota(all.begin(), all.end(), int64_t{0});
@@ -117,11 +123,11 @@ Turn turn_of(const CacheWriteSpec& spec, int i) {
 
 // The row as it should be: rotated where `rotates`.
 std::vector<float> wanted_row(const Batch& batch, const Source& source, int token, int head,
-                              bool rotates) {
+                              int head_size, bool rotates) {
   const CacheWriteSpec& spec = batch.options.spec;
   const int64_t base = token * source.stride_token + head * source.stride_head;
   std::vector<float> row;
-  for (int i = 0; i < spec.head_size; ++i) {
+  for (int i = 0; i < head_size; ++i) {
     const float x = get_element(spec.dtype, source.bytes, base + i);
     if (!rotates || i >= spec.rotary_dim) {
       row.push_back(x);
@@ -167,7 +173,8 @@ struct CacheImage {
 float scale_of_row(const CacheWriteSpec& spec, const std::vector<float>& row) {
   float greatest = 0;
   for (const float x : row) greatest = std::max(greatest, std::abs(x));
-  const float most = spec.kv_dtype == DataType::kInt8         ? 127.0f
+  const float most = spec.kv_dtype == DataType::kInt4         ? 7.0f
+                     : spec.kv_dtype == DataType::kInt8       ? 127.0f
                      : spec.kv_dtype == DataType::kFloat8E4m3 ? 448.0f
                                                               : 57344.0f;
   return greatest == 0 ? 1.0f : greatest / most;
@@ -178,8 +185,9 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
   const CacheWriteSpec& spec = batch.options.spec;
   const int64_t slot = batch.slots[static_cast<size_t>(token)];
   const bool rotates = spec.rope != RopeStyle::kNone && !is_value;
+  const int head_size = is_value ? value_head_size(spec) : spec.head_size;
   const std::vector<float> row =
-      wanted_row(batch, is_value ? batch.value : batch.key, token, head, rotates);
+      wanted_row(batch, is_value ? batch.value : batch.key, token, head, head_size, rotates);
   const char* what = is_value ? "V" : "K";
   float scale = 1;
   double slack =
@@ -193,19 +201,23 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
   } else if (spec.scale != KvScale::kNone) {
     scale = scales[spec.scale == KvScale::kHead ? static_cast<size_t>(head) : 0];
   }
-  for (int i = 0; i < spec.head_size; ++i) {
+  for (int i = 0; i < head_size; ++i) {
     const int64_t at = cache_index(batch, is_value, slot, head, i);
     const int bytes = data_type_bytes(spec.kv_dtype);
-    std::fill_n(image.touched.begin() + at * bytes, bytes, uint8_t{1});
-    const uint32_t want_code = encode_float(spec.kv_dtype, row[static_cast<size_t>(i)] / scale);
+    std::fill_n(image.touched.begin() + at * data_type_bits(spec.kv_dtype) / 8, bytes, uint8_t{1});
+    // -8 is not used: the greatest magnitude is 7.
+    const float quotient = row[static_cast<size_t>(i)] / scale;
+    const uint32_t want_code = encode_float(
+        spec.kv_dtype, spec.kv_dtype == DataType::kInt4 ? std::max(quotient, -7.0f) : quotient);
     if (get_code(spec.kv_dtype, image.bytes, at) == want_code) continue;
     const float got = get_element(spec.kv_dtype, image.bytes, at);
     const float want = decode_float(spec.kv_dtype, want_code);
     if (!rotates) return describe(what, token, head, i, got, want);
-    // Rounding to 8 bits may turn a last bit into a step: 1/8, 1/4 of the value, or 1.
+    // Rounding to 8 or 4 bits may turn a last bit into a step: 1/8, 1/4 of the value, or 1.
     double allowed = slack * std::abs(want);
     if (bytes == 1) {
-      allowed = spec.kv_dtype == DataType::kInt8         ? 1
+      const bool is_integer = spec.kv_dtype == DataType::kInt8 || spec.kv_dtype == DataType::kInt4;
+      allowed = is_integer                               ? 1
                 : spec.kv_dtype == DataType::kFloat8E4m3 ? std::abs(want) / 8 + 0x1p-9
                                                          : std::abs(want) / 4 + 0x1p-16;
     } else {
@@ -221,7 +233,7 @@ std::string compare_query(const Batch& batch, const std::vector<uint8_t>& got) {
   Source changed = batch.q;
   for (int token = 0; token < batch.options.num_tokens; ++token) {
     for (int head = 0; head < batch.options.num_q_heads; ++head) {
-      const std::vector<float> row = wanted_row(batch, batch.q, token, head, true);
+      const std::vector<float> row = wanted_row(batch, batch.q, token, head, spec.head_size, true);
       const int64_t base = token * batch.q.stride_token + head * batch.q.stride_head;
       for (int i = 0; i < spec.head_size; ++i) {
         const float have = get_element(spec.dtype, got, base + i);
@@ -271,8 +283,12 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
   if (!kernel) return kernel.status().to_string() + kernel.status().detail();
   const Batch batch = make_batch(options);
   const bool shares = options.order == RowOrder::kInterleaved;
-  const int64_t kv_bytes = data_type_bytes(options.spec.kv_dtype);
-  const std::vector<uint8_t> empty(static_cast<size_t>(batch.cache_elements * kv_bytes), kGuard);
+  const auto kv_bytes = [&](int64_t elements) {
+    return elements * data_type_bits(options.spec.kv_dtype) / 8;
+  };
+  const auto empty = [&](int64_t elements) {
+    return std::vector<uint8_t>(static_cast<size_t>(kv_bytes(elements)), kGuard);
+  };
   const DeviceBuffer key = upload_all(session, batch.key.bytes);
   const DeviceBuffer value = upload_all(session, batch.value.bytes);
   const DeviceBuffer q = upload_all(session, batch.q.bytes);
@@ -281,8 +297,9 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
   const DeviceBuffer cos_sin = upload_all(session, batch.cos_sin);
   const DeviceBuffer k_scale = upload_all(session, batch.k_scale);
   const DeviceBuffer v_scale = upload_all(session, batch.v_scale);
-  const DeviceBuffer k_cache = upload_all(session, empty);
-  const DeviceBuffer v_cache = shares ? DeviceBuffer() : upload_all(session, empty);
+  const DeviceBuffer k_cache = upload_all(session, empty(batch.k_elements));
+  const DeviceBuffer v_cache =
+      shares ? DeviceBuffer() : upload_all(session, empty(batch.v_elements));
   const DeviceBuffer report = upload_all(session, std::vector<uint8_t>(kDebugReportBytes));
 
   CacheWriteArgs args;
@@ -294,7 +311,7 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
   args.value_stride_head = batch.value.stride_head;
   args.k_cache = k_cache.data();
   args.v_cache =
-      shares ? k_cache.data<uint8_t>() + batch.cache_offset * kv_bytes : v_cache.data<uint8_t>();
+      shares ? k_cache.data<uint8_t>() + kv_bytes(batch.cache_offset) : v_cache.data<uint8_t>();
   args.k_strides = batch.k_strides;
   args.v_strides = batch.v_strides;
   args.slot_mapping = slots.data<int64_t>();
@@ -322,7 +339,7 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
   std::string fault = compare_cache(batch, false, k_bytes, k_scales, touched);
   if (fault.empty() && shares) {
     // V's rows begin behind K's.
-    const auto shift = static_cast<int64_t>(batch.cache_offset * kv_bytes);
+    const int64_t shift = kv_bytes(batch.cache_offset);
     const std::vector<uint8_t> v_bytes(k_bytes.begin() + shift, k_bytes.end());
     std::vector<uint8_t> v_touched(v_bytes.size(), 0);
     fault = compare_cache(batch, true, v_bytes, v_scales, v_touched);

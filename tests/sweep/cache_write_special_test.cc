@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "generator/families.h"
@@ -177,6 +178,27 @@ TEST_F(CacheWriteSpecialTest, BadArgumentsAreNamed) {
   EXPECT_EQ(message([](auto& a) { a.slot_mapping = nullptr; }),
             "slot_mapping is null: must be a device pointer");
   EXPECT_EQ(quantised.launch(good, nullptr).message(), "k_scale is null: must be a device pointer");
+  // Every kind of scales, of each type that has them.
+  for (const DataType kv : {kE4M3, kE5M2, DataType::kInt8, DataType::kInt4}) {
+    for (const KvScale scale : {KvScale::kTensor, KvScale::kHead, KvScale::kTokenHead}) {
+      const CacheWriteSpec spec{.kv_dtype = kv, .scale = scale, .head_size = 64};
+      if (!validate(spec)) continue;
+      const CacheWriteKernel some = prepare_family(spec);
+      CacheWriteArgs args = good;
+      args.v_scale = memory.data<float>();
+      EXPECT_EQ(some.launch(args, nullptr).message(), "k_scale is null: must be a device pointer");
+      std::swap(args.k_scale, args.v_scale);
+      EXPECT_EQ(some.launch(args, nullptr).message(), "v_scale is null: must be a device pointer");
+    }
+  }
+  // Rows of codes by the byte: strides are elements, and whole vectors.
+  const CacheWriteKernel int4 = prepare_family(
+      CacheWriteSpec{.kv_dtype = DataType::kInt4, .scale = KvScale::kTokenHead, .head_size = 64});
+  CacheWriteArgs codes = good;
+  codes.k_scale = codes.v_scale = memory.data<float>();
+  codes.k_strides.token = 68;
+  EXPECT_EQ(int4.launch(codes, nullptr).message(),
+            "k_strides.token 68: must be a multiple of 8 elements");
   EXPECT_TRUE(session().synchronize());
 }
 

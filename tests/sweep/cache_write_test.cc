@@ -17,6 +17,7 @@ constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kE4M3 = DataType::kFloat8E4m3;
 constexpr DataType kE5M2 = DataType::kFloat8E5m2;
 constexpr DataType kInt8 = DataType::kInt8;
+constexpr DataType kInt4 = DataType::kInt4;
 
 class CacheWriteTest : public FamilyTest {
  protected:
@@ -107,9 +108,10 @@ std::string strided_name(const testing::TestParamInfo<StridedCase>& test) {
 INSTANTIATE_TEST_SUITE_P(Vllm, StridedTest, testing::ValuesIn(strided_cases()), strided_name);
 
 TEST_F(CacheWriteTest, ScalesPerTokenAndHeadAreFoundAndWritten) {
-  for (const DataType kv : {kInt8, kE4M3, kE5M2}) {
+  for (const DataType kv : {kInt8, kInt4, kE4M3, kE5M2}) {
     for (const DataType type : {kF16, kBF16, kF32}) {
       for (const KvLayout layout : {KvLayout::kRows, KvLayout::kVllm}) {
+        if (kv == kInt4 && layout == KvLayout::kVllm) continue;
         // Rows of 2, 9 and 32 vectors, and more than a warp's.
         for (const int head_size : {16, 144, 256, 1040}) {
           EXPECT_EQ(write({.spec = {.dtype = type,
@@ -167,17 +169,84 @@ TEST_F(CacheWriteTest, RowsMayLieAnywhereAsFarAsTheAlignmentSays) {
   }
 }
 
+TEST_F(CacheWriteTest, CodesOfFourBitsMayLieAnywhereAsFarAsTheAlignmentSays) {
+  for (const DataType type : {kF16, kF32}) {
+    for (const int head_size : {2, 6, 72}) {
+      for (const int alignment : {16, 8, 4}) {
+        if (alignment < 2 * data_type_bytes(type)) continue;
+        EXPECT_EQ(write({.spec = {.dtype = type,
+                                  .kv_dtype = kInt4,
+                                  .scale = KvScale::kTokenHead,
+                                  .head_size = head_size,
+                                  .block_size = 5,
+                                  .row_alignment = alignment},
+                         .num_tokens = 11,
+                         .num_kv_heads = 3,
+                         .num_blocks = 9,
+                         .order = RowOrder::kInterleaved,
+                         .source_pad = alignment / data_type_bytes(type)}),
+                  "")
+            << type_name(type) << ", head size " << head_size << ", " << alignment;
+      }
+    }
+  }
+}
+
+// V's head size is its own: smaller or greater, with what is written beside it, found and rotated.
+TEST_F(CacheWriteTest, ValuesMayHaveTheirOwnHeadSize) {
+  for (const auto& [head_size, head_size_v] :
+       {std::pair{192, 128}, {576, 512}, {64, 72}, {40, 1040}, {33, 1}}) {
+    for (const DataType kv : {kBF16, kE4M3, kInt8, kInt4}) {
+      if (kv == kInt4 && head_size % 2 != 0) continue;
+      for (const RopeStyle rope : {RopeStyle::kNone, RopeStyle::kNeox}) {
+        for (const RowOrder order : {RowOrder::kNhd, RowOrder::kHnd, RowOrder::kInterleaved}) {
+          const bool rotates = rope != RopeStyle::kNone;
+          EXPECT_EQ(write({.spec = {.kv_dtype = kv,
+                                    .scale = kv == kBF16   ? KvScale::kNone
+                                             : kv == kE4M3 ? KvScale::kHead
+                                                           : KvScale::kTokenHead,
+                                    .head_size = head_size,
+                                    .head_size_v = head_size_v,
+                                    .block_size = 4,
+                                    .rope = rope,
+                                    .rotary_dim = rotates ? head_size / 8 * 4 : 0},
+                           .num_tokens = 9,
+                           .num_kv_heads = 2,
+                           .num_q_heads = rotates ? 3 : 0,
+                           .num_blocks = 5,
+                           .order = order,
+                           .source_pad = head_size % 8 == 0 ? 8 : 0}),
+                    "")
+              << type_name(kv) << ", " << head_size << " and " << head_size_v;
+        }
+      }
+    }
+    if (head_size % 8 != 0) continue;
+    EXPECT_EQ(write({.spec = {.layout = KvLayout::kVllm,
+                              .head_size = head_size,
+                              .head_size_v = head_size_v,
+                              .block_size = 8},
+                     .num_tokens = 9,
+                     .num_kv_heads = 2,
+                     .num_blocks = 3}),
+              "")
+        << head_size << " and " << head_size_v;
+  }
+}
+
 TEST_F(CacheWriteTest, KeysAndQueriesAreRotated) {
   for (const RopeStyle rope : {RopeStyle::kNeox, RopeStyle::kInterleaved}) {
     for (const DataType type : {kF16, kBF16, kF32}) {
       for (const DataType cos_sin : {kF32, type}) {
         for (const int rotary_dim : {128, 64, 20, 2}) {
-          for (const DataType kv : {type, kE4M3, kInt8}) {
+          for (const DataType kv : {type, kE4M3, kInt8, kInt4}) {
+            // A pair of codes is one thread's.
+            if (kv == kInt4 && rope == RopeStyle::kNeox && rotary_dim % 4 != 0) continue;
             EXPECT_EQ(write({.spec = {.dtype = type,
                                       .kv_dtype = kv,
                                       .scale = kv == type    ? KvScale::kNone
-                                               : kv == kInt8 ? KvScale::kTokenHead
-                                                             : KvScale::kHead,
+                                               : kv == kE4M3 ? KvScale::kHead
+                                                             : KvScale::kTokenHead,
                                       .head_size = 128,
                                       .block_size = 8,
                                       .rope = rope,

@@ -15,6 +15,7 @@ constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kE4m3 = DataType::kFloat8E4m3;
 constexpr DataType kE5m2 = DataType::kFloat8E5m2;
 constexpr DataType kInt8 = DataType::kInt8;
+constexpr DataType kInt4 = DataType::kInt4;
 
 struct ElementCase {
   std::string name;
@@ -163,10 +164,45 @@ void add_token_scales(std::vector<ElementCase>& cases) {
   }
 }
 
+// Two elements to a byte: copies of 16, 8 and 4 bytes by head size and by alignment, separate
+// scales and in line, heads with and without a pad, each source of q.
+void add_int4(std::vector<ElementCase>& cases) {
+  int number = 0;
+  for (const int head_size : {8, 40, 48, 64, 72, 80, 128, 256, 512}) {
+    for (const int alignment : {16, 8, 4}) {
+      ElementCase c;
+      c.spec = make_spec(kInt4, head_size, number % 2 == 0 ? 16 : 5, number % 3 == 0 ? 4 : 1);
+      constexpr DataType kQueries[] = {kBF16, kF16, kF32, kE4m3};
+      c.spec.q_dtype = kQueries[number % 4];
+      c.spec.out_dtype = number % 5 == 0 ? kE4m3 : kBF16;
+      c.spec.token_scales = true;
+      c.spec.kv_alignment = alignment;
+      c.num_splits = number % 4;
+      c.layout = static_cast<CacheLayout>(number % 5);
+      if (number % 3 != 0) {
+        c.spec.queries = number % 2 == 0 ? QueryLengths::kFew : QueryLengths::kMany;
+        c.spec.causality = Causality::kCausal;
+        c.spec.window = c.spec.soft_cap = c.spec.alibi = number % 4 == 0;
+        c.spec.kv_table = number % 4 == 1 ? KvTable::kCsr : KvTable::kBlocks;
+        c.spec.batch_invariant = number % 6 == 1;
+      }
+      if (number % 5 == 2) c.logits = number % 2 == 0 ? LogitRegime::kMixed : LogitRegime::kLow;
+      if (number % 9 == 3) {
+        c.spec.kv_table = KvTable::kContiguous;
+        c.spec.block_size = 1;
+      }
+      c.spec.sinks = number % 5 == 0;
+      c.name = "int4_d" + std::to_string(head_size) + "_by_" + std::to_string(alignment);
+      cases.push_back(c);
+      ++number;
+    }
+  }
+}
+
 // V and the result have a head size of their own.
 void add_value_head_sizes(std::vector<ElementCase>& cases) {
   for (const int head_size : {192, 576}) {
-    for (const DataType kv : {kBF16, kF16, kE4m3, kInt8}) {
+    for (const DataType kv : {kBF16, kF16, kE4m3, kInt8, kInt4}) {
       for (const QueryLengths queries :
            {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany}) {
         ElementCase c;
@@ -174,7 +210,7 @@ void add_value_head_sizes(std::vector<ElementCase>& cases) {
         if (data_type_bytes(kv) == 1) c.spec.q_dtype = c.spec.out_dtype = kBF16;
         if (kv == kE4m3) c.spec.out_dtype = kE4m3;
         c.spec.head_size_v = head_size == 192 ? 128 : 512;
-        c.spec.token_scales = kv == kInt8;
+        c.spec.token_scales = kv == kInt8 || kv == kInt4;
         c.spec.queries = queries;
         if (queries != QueryLengths::kOne) c.spec.causality = Causality::kCausal;
         c.num_splits = queries == QueryLengths::kMany ? 0 : 2;
@@ -250,6 +286,7 @@ std::vector<ElementCase> make_cases() {
   add_layouts(cases);
   add_head_sizes(cases);
   add_token_scales(cases);
+  add_int4(cases);
   add_value_head_sizes(cases);
   add_f32_caches(cases);
   return cases;

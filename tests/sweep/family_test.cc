@@ -8,11 +8,20 @@ namespace pagejit {
 
 void put_element(DataType type, std::vector<uint8_t>& bytes, int64_t index, float value) {
   const uint32_t code = encode_float(type, value);
+  if (type == DataType::kInt4) {
+    uint8_t& byte = bytes.at(static_cast<size_t>(index / 2));
+    const auto shift = static_cast<uint32_t>(index % 2 * 4);
+    byte = static_cast<uint8_t>((byte & ~(0xfu << shift)) | code << shift);
+    return;
+  }
   const auto size = static_cast<size_t>(data_type_bytes(type));
   std::memcpy(&bytes.at(static_cast<size_t>(index) * size), &code, size);  // little endian
 }
 
 uint32_t get_code(DataType type, const std::vector<uint8_t>& bytes, int64_t index) {
+  if (type == DataType::kInt4) {
+    return static_cast<uint32_t>(bytes.at(static_cast<size_t>(index / 2)) >> (index % 2 * 4) & 0xf);
+  }
   uint32_t code = 0;
   const auto size = static_cast<size_t>(data_type_bytes(type));
   std::memcpy(&code, &bytes.at(static_cast<size_t>(index) * size), size);

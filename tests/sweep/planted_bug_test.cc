@@ -181,7 +181,12 @@ class PlantedBugTest : public EmulatorTest {
     tokens.out_dtype = DataType::kFloat8E4m3;
     KernelSpec values = make_spec(DataType::kBFloat16, 192, 16, 4);
     values.head_size_v = 128;
-    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, values}) {
+    KernelSpec int4 = tokens;
+    int4.kv_dtype = DataType::kInt4;
+    KernelSpec wide = int4;  // q in shared memory
+    wide.head_size = 512;
+    wide.group_size = 1;
+    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, int4, wide, values}) {
       if (!compiles(bugged, spec)) return "";
       for (const float scale : {0.125f, -0.0625f}) {
         CheckOptions options;

@@ -107,6 +107,12 @@ const PlantedBug kBugs[] = {
      "return sign | (__builtin_bit_cast(uint32_t, sum) - kUnits);", "return sign;"},
     {"BytesOfAWordAreSwapped", Family::kCacheWrite, kFloat8, "pair << (i % 4 * 8)",
      "pair << (i % 4 * 8 ^ 16)"},
+    {"CodesOfAByteAreSwapped", Family::kCacheWrite, kFloat8,
+     "round_to_integer<7>(values[i]) << (i % 8 * 4)",
+     "round_to_integer<7>(values[i]) << (i % 8 * 4 ^ 4)"},
+    {"FourBitsAreFilledTo8", Family::kCacheWrite, kRow, "return 7.0f;", "return 8.0f;"},
+    {"ValuesHaveTheKeysHeadSize", Family::kCacheWrite, kWrite,
+     "is_value ? C.head_size_v : C.head_size", "C.head_size"},
     {"PairsAreSwapped", Family::kCopyBlocks, kCopy,
      "load_block(params, pair, 0);\n  const int64_t to",
      "load_block(params, pair, 1);\n  const int64_t to"},
@@ -131,6 +137,15 @@ const PlantedBug kBugs[] = {
      "} else if (false) {"},
     {"ValuesHaveTheKeysScale", Family::kGatherCache, kGather,
      "is_value ? params.v_scale : params.k_scale", "params.k_scale"},
+    {"CodesOfAByteAreReadSwapped", Family::kGatherCache, kFloat8,
+     "bits.words[i / 8] >> (i % 8 * 4)", "bits.words[i / 8] >> (i % 8 * 4 ^ 4)"},
+    {"CodesOf4BitsHaveNoSign", Family::kGatherCache, kFloat8, "static_cast<int>(code << 28) >> 28",
+     "static_cast<int>(code)"},
+    {"RowsOfValuesAreAsLongAsKeys", Family::kGatherCache, kGather,
+     "is_value ? C.head_size_v : C.head_size", "C.head_size"},
+    {"ValuesHaveTheKeysStrides", Family::kGatherCache, kGather,
+     "token * params.v_out_stride_token + head * params.v_out_stride_head",
+     "token * params.k_out_stride_token + head * params.k_out_stride_head"},
     {"E4m3IsE5m2", Family::kGatherCache, kFloat8, "(code & 0x7fu) << 7", "(code & 0x7fu) << 8"},
     {"NaNIsANumber", Family::kConvertFloat8, kFloat8,
      "if ((code & 0x7fu) == 0x7fu) return __builtin_bit_cast(float, 0x7fffffffu);", ""},
@@ -227,7 +242,10 @@ class PlantedFamilyBugTest : public EmulatorTest {
                          .head_size = 128,
                          .rope = RopeStyle::kInterleaved,
                          .rotary_dim = 64};
-    for (const CacheWriteSpec& spec : {plain, chunked, small, found}) {
+    CacheWriteSpec int4 = found;
+    int4.kv_dtype = DataType::kInt4;
+    int4.head_size_v = 72;
+    for (const CacheWriteSpec& spec : {plain, chunked, small, found, int4}) {
       EXPECT_TRUE(bugged.prepare(spec).is_ok());
       const std::string fault = check_cache_write(
           bugged, session(),
@@ -250,7 +268,12 @@ class PlantedFamilyBugTest : public EmulatorTest {
                                 .layout = KvLayout::kVllm,
                                 .head_size = 64,
                                 .block_size = 8};
-    for (const GatherCacheSpec& spec : {wide, small}) {
+    const GatherCacheSpec int4{.kv_dtype = DataType::kInt4,
+                               .scale = KvScale::kTokenHead,
+                               .head_size = 64,
+                               .head_size_v = 48,
+                               .block_size = 5};
+    for (const GatherCacheSpec& spec : {wide, small, int4}) {
       EXPECT_TRUE(bugged.prepare(spec).is_ok());
       const std::string fault = check_gather_cache(bugged, session(), {.spec = spec});
       if (!fault.empty()) return fault;

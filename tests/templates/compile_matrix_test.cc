@@ -229,6 +229,40 @@ TEST_P(HeadSizeMatrixTest, CachesOfF32CompileWithoutSpills) {
   }
 }
 
+// int4: the alignments, the pads, the largest heads, all that ragged kernels may have.
+TEST_P(HeadSizeMatrixTest, KernelsOfInt4CompileWithoutSpills) {
+  constexpr Shape kShapes[] = {{40, 5},  {64, 8},  {72, 1},   {80, 1},  {128, 1},
+                               {128, 4}, {128, 8}, {128, 16}, {256, 2}, {512, 4}};
+  for (const QueryLengths queries :
+       {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
+    int cell = 0;
+    for (const Shape& shape : kShapes) {
+      KernelSpec spec{.queries = queries,
+                      .kv_dtype = DataType::kInt4,
+                      .head_size = shape.head_size,
+                      .group_size = shape.group_size,
+                      .token_scales = true,
+                      .kv_alignment = 16 >> cell++ % 3};
+      if (queries != QueryLengths::kOne) spec.causality = Causality::kCausal;
+      expect_clean(spec);
+      if (shape.head_size != 128 || queries == QueryLengths::kOne) continue;
+      spec.causality = Causality::kPerSequence;
+      spec.window = spec.custom_mask = spec.soft_cap = spec.alibi = spec.sinks = true;
+      expect_clean(spec);
+    }
+    KernelSpec spec{.queries = queries,
+                    .kv_dtype = DataType::kInt4,
+                    .head_size = 192,
+                    .head_size_v = 128,
+                    .token_scales = true};
+    expect_clean(spec);
+    spec.head_size = 576;
+    spec.head_size_v = 512;
+    spec.group_size = 16;
+    expect_clean(spec);
+  }
+}
+
 // The prefixes of a cascade: f32 results, the largest head, 8-bit KV.
 TEST_P(HeadSizeMatrixTest, KernelsOfSharedPrefixesCompileWithoutSpills) {
   constexpr Shape kShapes[] = {{64, 8}, {80, 1}, {128, 1}, {128, 4}, {128, 8}, {256, 2}, {512, 4}};

@@ -1,5 +1,6 @@
 // The cases of the functions that convert and rearrange small elements. NaN has many codes: each
 // kernel writes one of its own for all.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -24,6 +25,13 @@ double value_of_e4m3(uint32_t code) {
 
 uint32_t half_code(double value) {
   return std::isnan(value) ? kHalfNan : encode_float(DataType::kFloat16, static_cast<float>(value));
+}
+
+// Rounded once, though the value has more digits than a float.
+uint32_t half_code_of_sum(double value) {
+  if (!std::isfinite(value) || value == 0) return half_code(value);
+  const int unit = std::max(std::ilogb(value), -14) - 10;
+  return half_code(std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit));
 }
 
 uint32_t float_code(float value) {
@@ -90,6 +98,34 @@ std::vector<DeviceFunctionCase> conversion_function_cases() {
                        return out;
                      }});
   }
+  cases.push_back({"FmaF16x2",
+                   "for (int i = lane; i < 512; i += 32) {"
+                   "uint32_t y = dev::fma_f16x2(in[i], in[i + 512], in[511 - i]);" +
+                       std::string(kCanonicalHalves) + "out[i] = y; }",
+                   32, 512, [](const Words& in) {
+                     Words out;
+                     for (size_t i = 0; i < 512; ++i) {
+                       const auto result = [&](int shift) {
+                         const auto value = [&](uint32_t word) {
+                           return double{decode_float(DataType::kFloat16, word >> shift & 0xffffu)};
+                         };
+                         return half_code_of_sum(value(in[i]) * value(in[i + 512]) +
+                                                 value(in[511 - i]));
+                       };
+                       out.push_back(result(0) | result(16) << 16);
+                     }
+                     return out;
+                   }});
+  cases.push_back({"AndXor",
+                   "for (int i = lane; i < 512; i += 32) {"
+                   "out[i] = dev::and_xor(in[i], in[i + 512], in[511 - i]); }",
+                   32, 512, [](const Words& in) {
+                     Words out;
+                     for (size_t i = 0; i < 512; ++i) {
+                       out.push_back((in[i] & in[i + 512]) ^ in[511 - i]);
+                     }
+                     return out;
+                   }});
   cases.push_back({"PermuteBytes",
                    "for (int i = lane; i < 256; i += 32) {"
                    "out[i] = dev::permute_bytes(in[i], in[i + 256], in[i + 512] & 0x7777u); }",

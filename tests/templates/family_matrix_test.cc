@@ -81,6 +81,13 @@ TEST_P(FamilyMatrixTest, CacheWriteCompilesWithoutSpills) {
                                 .scale = KvScale::kTokenHead,
                                 .rope = RopeStyle::kInterleaved,
                                 .rotary_dim = 64});
+    expect_clean(CacheWriteSpec{.dtype = type,
+                                .kv_dtype = DataType::kInt4,
+                                .scale = KvScale::kTokenHead,
+                                .head_size = 192,
+                                .head_size_v = 128,
+                                .rope = RopeStyle::kNeox,
+                                .rotary_dim = 64});
   }
   for (const DataType kv : {DataType::kFloat8E4m3, DataType::kFloat8E5m2}) {
     expect_clean(CacheWriteSpec{.kv_dtype = kv,
@@ -101,6 +108,11 @@ TEST_P(FamilyMatrixTest, CacheOperationsCompileWithoutSpills) {
   for (const int alignment : {1, 16}) expect_clean(CopyBlocksSpec{alignment, alignment == 1});
   for (const DataType wide : kWideTypes) {
     expect_clean(GatherCacheSpec{.kv_dtype = wide, .out_dtype = wide});
+    expect_clean(GatherCacheSpec{.kv_dtype = DataType::kInt4,
+                                 .out_dtype = wide,
+                                 .scale = KvScale::kTokenHead,
+                                 .head_size = 192,
+                                 .head_size_v = 128});
     for (const DataType small : {DataType::kFloat8E4m3, DataType::kFloat8E5m2}) {
       expect_clean(ConvertFloat8Spec{wide, small});
       expect_clean(ConvertFloat8Spec{small, wide});

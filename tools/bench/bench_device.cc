@@ -40,6 +40,7 @@ BitPattern pattern_of(DataType type) {
     case DataType::kFloat8E5m2:
       return {0x83, 0x38};
     case DataType::kInt8:
+    case DataType::kInt4:
       return {0xff, 0};
   }
   return {0, 0};

@@ -96,9 +96,11 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   args.q_scale = device.q_scale_.data<float>();
   args.out_scale = device.out_scale_.data<float>();
   if (batch.has_inline_scales()) {
-    args.k_scale =
-        reinterpret_cast<const float*>(cache_at(batch.k_place) + batch.options.spec.head_size);
-    args.v_scale = reinterpret_cast<const float*>(cache_at(batch.v_place) + batch.head_size_v());
+    const ElementBuffer& data = batch.allocations[0].data;
+    args.k_scale = reinterpret_cast<const float*>(cache_at(batch.k_place) +
+                                                  data.offset_bytes(batch.options.spec.head_size));
+    args.v_scale = reinterpret_cast<const float*>(cache_at(batch.v_place) +
+                                                  data.offset_bytes(batch.head_size_v()));
   } else {
     args.k_scale = device.k_scale_.data<float>();
     args.v_scale = device.v_scale_.data<float>();

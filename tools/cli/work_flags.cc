@@ -223,11 +223,12 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
   };
   type("--q-dtype", &flags->q_dtype, "Of q, instead of --dtype: also f32, and fp8 with fp8 KV");
   type("--kv-dtype", &flags->kv_dtype,
-       "Of K and V: also fp8_e4m3 (fp8), fp8_e5m2, int8 with --token-scales, f32 with f32 q");
+       "Of K and V: also fp8_e4m3 (fp8), fp8_e5m2, int8 and int4 with --token-scales, f32 with f32 "
+       "q");
   type("--out-dtype", &flags->out_dtype, "Of the result: also f32, and fp8_e4m3 with a scale");
   command
       .add_flag("--token-scales", flags->token_scales,
-                "K and V of 8 bits have a scale for each token and KV head")
+                "K and V of 8 or 4 bits have a scale for each token and KV head")
       ->group("What");
   number("--kv-alignment", &flags->kv_alignment,
          "Bytes that rows of K and V are aligned to: 16, 8, or 4, as with scales in line (default "

@@ -52,7 +52,7 @@ int64_t AttentionBatch::valid_kv_bytes() const {
   for (int32_t length : seq_lens) tokens += length;
   const int64_t scale_bytes = options.spec.token_scales ? 2 * sizeof(float) : 0;
   return tokens * options.num_kv_heads *
-         ((options.spec.head_size + head_size_v()) * data_type_bytes(options.spec.kv_dtype) +
+         ((options.spec.head_size + head_size_v()) * data_type_bits(options.spec.kv_dtype) / 8 +
           scale_bytes);
 }
 

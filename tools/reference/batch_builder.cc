@@ -257,11 +257,12 @@ void BatchBuilder::lay_out_caches() {
   const int64_t heads = batch_.options.num_kv_heads;
   const int64_t tokens = spec().block_size;
   // K and V start at multiples of kv_alignment; rows too where a row's size is one, else at
-  // multiples of half of 16 bytes, which is the least that head_size allows.
-  const int64_t element_bytes = data_type_bytes(spec().kv_dtype);
-  const int64_t start_unit = spec().kv_alignment / element_bytes;
-  const int64_t row_unit = spec().head_size % start_unit == 0 ? start_unit : start_unit / 2;
-  const int64_t tail = batch_.has_inline_scales() ? AttentionBatch::kInlineScaleBytes : 0;
+  // multiples of what divides both.
+  const int64_t element_bits = data_type_bits(spec().kv_dtype);
+  const int64_t start_unit = spec().kv_alignment * 8 / element_bits;
+  const int64_t row_unit = std::gcd(int64_t{spec().head_size}, start_unit);
+  const int64_t tail =
+      batch_.has_inline_scales() ? AttentionBatch::kInlineScaleBytes * 8 / element_bits : 0;
   const int64_t k_row = spec().head_size + tail;
   const int64_t v_row = batch_.head_size_v() + tail;
   const auto padded = [&](int64_t row) {
@@ -286,7 +287,7 @@ void BatchBuilder::lay_out_caches() {
   if (spec().kv_layout == KvLayout::kVllm) {
     // [num_blocks, num_kv_heads, ...]; interleaved or with gaps behind heads and blocks where the
     // layout has that.
-    const int64_t x = 16 / element_bytes;
+    const int64_t x = 16 * 8 / element_bits;
     const int64_t gap = batch_.options.layout == CacheLayout::kPadded ? row_unit : 0;
     const auto strides = [&](int64_t row) {
       const int64_t head_extent = row * tokens + gap;
@@ -338,9 +339,9 @@ void BatchBuilder::lay_out_token_scales() {
   const int64_t heads = batch_.options.num_kv_heads;
   const int64_t tokens = spec().block_size;
   if (batch_.has_inline_scales()) {
-    const auto in_floats = [](const KvStrides& strides) {
-      constexpr int64_t kBytes = sizeof(float);  // elements of 8 bits
-      return KvStrides{strides.block / kBytes, strides.token / kBytes, strides.head / kBytes};
+    const auto in_floats = [&](const KvStrides& strides) {
+      const int64_t elements = 32 / data_type_bits(spec().kv_dtype);  // in a float's bytes
+      return KvStrides{strides.block / elements, strides.token / elements, strides.head / elements};
     };
     batch_.k_scale_strides = in_floats(batch_.k_place.strides);
     batch_.v_scale_strides = in_floats(batch_.v_place.strides);

@@ -28,6 +28,9 @@ constexpr Format kE5m2 = {8, 2, -14, 0x7b, 0x7b, 0x7c, 0x7f};
 
 constexpr uint32_t kFloatInfinity = 0x7f800000u;
 constexpr float kGreatestInt8 = 127.0f;  // -128 is left out, so that the range is even
+// -8 is left to those who write codes; by a scale of the greatest magnitude over 7 nothing gets
+// there.
+constexpr float kGreatestInt4 = 7.0f;
 
 const Format& format_of(DataType type) {
   switch (type) {
@@ -91,6 +94,7 @@ uint32_t narrow(DataType type, float value) {
 
 float decode_float(DataType type, uint32_t code) {
   if (type == DataType::kInt8) return static_cast<float>(static_cast<int8_t>(code));
+  if (type == DataType::kInt4) return static_cast<float>(static_cast<int>(code ^ 8u) - 8);
   return type == DataType::kFloat32 ? std::bit_cast<float>(code) : widen(type, code);
 }
 
@@ -99,6 +103,12 @@ uint32_t encode_float(DataType type, float value) {
     if (std::isnan(value)) return 0;
     const float whole = std::nearbyint(std::clamp(value, -kGreatestInt8, kGreatestInt8));
     return static_cast<uint8_t>(static_cast<int8_t>(whole));
+  }
+  if (type == DataType::kInt4) {
+    if (std::isnan(value)) return 0;
+    return static_cast<uint32_t>(static_cast<int>(
+               std::nearbyint(std::clamp(value, -kGreatestInt4 - 1, kGreatestInt4)))) &
+           0xfu;
   }
   return type == DataType::kFloat32 ? std::bit_cast<uint32_t>(value) : narrow(type, value);
 }
@@ -114,12 +124,17 @@ double unit_roundoff(DataType type) {
 
 float greatest_value(DataType type) {
   if (type == DataType::kInt8) return kGreatestInt8;
+  if (type == DataType::kInt4) return kGreatestInt4;
   // The code below that of infinity.
   return type == DataType::kFloat32 ? std::bit_cast<float>(kFloatInfinity - 1)
                                     : widen(type, format_of(type).greatest);
 }
 
 float load_element(DataType type, const void* start, int64_t index) {
+  if (type == DataType::kInt4) {
+    const unsigned byte = static_cast<const unsigned char*>(start)[index / 2];
+    return decode_float(type, byte >> (index % 2 * 4) & 0xfu);
+  }
   const auto* bytes = static_cast<const unsigned char*>(start) + index * data_type_bytes(type);
   switch (data_type_bytes(type)) {
     case 1:

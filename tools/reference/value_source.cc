@@ -17,24 +17,30 @@ constexpr float kExtremeQuery = 256.0f;  // their value in q
 // Octaves over which the scales of tokens are spread.
 constexpr int kScaleOctaves = 8;
 // An extreme element in K of 8 bits, where the scale makes up for the rest: the greatest e4m3, an
-// e5m2 too, or the greatest int8.
-float extreme_code(DataType type) { return type == DataType::kInt8 ? 127.0f : 448.0f; }
+// e5m2 too, or the greatest int8 or int4.
+float extreme_code(DataType type) {
+  return type == DataType::kInt8 ? 127.0f : type == DataType::kInt4 ? 7.0f : 448.0f;
+}
 
 // K's and V's scales of different heads lie in every second place, for the stride to matter.
 constexpr int64_t kScaleStride = 2;
 constexpr float kGreatestNormal = 3.5f;  // of SplitMix64::normal()
 
-bool is_8_bit(DataType type) { return data_type_bytes(type) == 1; }
+// Of 8 or 4 bits.
+bool is_small(DataType type) { return data_type_bits(type) <= 8; }
 
 // Between 1 and 1.6, so that a scale is no power of two and all values are in range.
 constexpr float kLeastMargin = 1.0f;
 constexpr float kGreatestMargin = 1.6f;
 float margin(SplitMix64& rng) { return 1.3f + 0.3f * rng.uniform(); }
 
-// One element of eight is spread over all the octaves of a type of 8 bits, from the greatest value
-// to the least subnormal number: 448 to 2^-9, 57344 to 2^-16, 127 to 1.
+// One element of eight is spread over all the octaves of a type of 8 or 4 bits, from the greatest
+// value to the least subnormal number: 448 to 2^-9, 57344 to 2^-16, 127 and 7 to 1.
 float spread(SplitMix64& rng, DataType type, float value) {
-  const int octaves = type == DataType::kInt8 ? 8 : type == DataType::kFloat8E4m3 ? 18 : 32;
+  const int octaves = type == DataType::kInt4         ? 4
+                      : type == DataType::kInt8       ? 8
+                      : type == DataType::kFloat8E4m3 ? 18
+                                                      : 32;
   return rng.below(8) == 0 ? std::ldexp(value, -static_cast<int>(rng.below(octaves))) : value;
 }
 
@@ -42,7 +48,7 @@ float spread(SplitMix64& rng, DataType type, float value) {
 
 ValueSource::ValueSource(const BatchOptions& options, float softmax_scale)
     : options_(options), softmax_scale_(softmax_scale) {
-  extreme_key_ = is_8_bit(options.spec.kv_dtype)
+  extreme_key_ = is_small(options.spec.kv_dtype)
                      ? std::copysign(extreme_code(options.spec.kv_dtype), softmax_scale)
                      : kExtremeScore / (softmax_scale * kExtremeElements * kExtremeQuery);
   draw_scales();
@@ -53,7 +59,7 @@ void ValueSource::draw_q(SplitMix64& rng, float* row) const {
   if (options_.vllm_values) return draw_uniform(rng, type, row);
   for (int i = 0; i < options_.spec.head_size; ++i) {
     float value = is_extreme_element(i) ? kExtremeQuery : small_value(rng);
-    if (is_8_bit(type) && !is_extreme()) value = spread(rng, type, value) / q_scale_[0];
+    if (is_small(type) && !is_extreme()) value = spread(rng, type, value) / q_scale_[0];
     row[i] = round_to_type(type, value);
   }
 }
@@ -76,7 +82,7 @@ ValueSource::TokenScales ValueSource::draw_k_and_v(SplitMix64& rng, int64_t kv_h
     scales = draw_token_scales(rng);
     // Values as far apart as their scales, so that each token uses all codes.
     v_factor = scales.v * greatest_value(type) / kLeastMargin;
-  } else if (is_8_bit(type)) {
+  } else if (is_small(type)) {
     scales = {k_scale_[place], v_scale_[place]};
   }
   const int head_size_v = value_head_size(options_.spec);
@@ -84,9 +90,12 @@ ValueSource::TokenScales ValueSource::draw_k_and_v(SplitMix64& rng, int64_t kv_h
     const float large = negative ? -extreme_key_ : extreme_key_;
     float k = is_extreme_element(i) ? large : small_value(rng);
     float v = rng.uniform() * v_factor;
-    if (is_8_bit(type)) {
+    if (is_small(type)) {
       if (!is_extreme()) k = spread(rng, type, k) / scales.k;
       v = spread(rng, type, v) / scales.v;
+      // The code that quantising never makes, but others' caches may hold.
+      if (type == DataType::kInt4 && !is_extreme() && rng.below(16) == 0) k = -8;
+      if (type == DataType::kInt4 && rng.below(16) == 0) v = -8;
     }
     if (i < options_.spec.head_size) k_row[i] = round_to_type(type, k);
     if (i < head_size_v) v_row[i] = round_to_type(type, v);
@@ -131,17 +140,17 @@ void ValueSource::draw_scales() {
   SplitMix64 rng(options_.seed + 3);
   const KernelSpec& spec = options_.spec;
   float q_scale = 1;
-  if (is_8_bit(spec.q_dtype) && options_.vllm_values) {
+  if (is_small(spec.q_dtype) && options_.vllm_values) {
     q_scale_ = {q_scale};
-  } else if (is_8_bit(spec.q_dtype)) {
+  } else if (is_small(spec.q_dtype)) {
     q_scale = margin(rng) * (is_extreme() ? 0.5f : kGreatestNormal / greatest_value(spec.q_dtype));
     q_scale_ = {q_scale};
   }
-  if (is_8_bit(spec.out_dtype)) {
+  if (is_small(spec.out_dtype)) {
     const float greatest_result = spec.token_scales ? kGreatestMargin : 1.0f;
     out_scale_ = {margin(rng) * greatest_result / greatest_value(spec.out_dtype)};
   }
-  if (!is_8_bit(spec.kv_dtype)) return;
+  if (!is_small(spec.kv_dtype)) return;
   const float greatest = greatest_value(spec.kv_dtype);
   extreme_scale_ = kExtremeScore / (std::abs(softmax_scale_) * kExtremeElements * kExtremeQuery *
                                     extreme_code(spec.kv_dtype) * q_scale);

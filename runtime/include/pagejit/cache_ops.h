@@ -68,18 +68,26 @@ struct PAGEJIT_EXPORT GatherCacheSpec {
 
   DataType kv_dtype = DataType::kBFloat16;   // of the caches: any type
   DataType out_dtype = DataType::kBFloat16;  // f16, bf16 or f32
-  KvScale scale = KvScale::kNone;            // kNone unless kv_dtype has 8 bits
+  KvScale scale = KvScale::kNone;  // kNone unless kv_dtype has 8 bits; kTokenHead where it is int4
   KvLayout layout = KvLayout::kRows;
   int head_size = 128;  // as in CacheWriteSpec
+  int head_size_v = 0;
   int block_size = 16;
-  int row_alignment = 16;  // as in CacheWriteSpec, of the caches and the result
-  bool debug = false;      // check every block id, report that of the lowest token
+  // As in CacheWriteSpec, of the caches and the result; with int4 at least two elements of
+  // out_dtype.
+  int row_alignment = 16;
+  bool debug = false;  // check every block id, report that of the lowest token
 
   bool operator==(const GatherCacheSpec&) const = default;
 };
 
+// Elements per head of V.
+constexpr int value_head_size(const GatherCacheSpec& spec) {
+  return spec.head_size_v == 0 ? spec.head_size : spec.head_size_v;
+}
+
 // The canonical text is e.g. "gather_cache kv=fp8_e4m3 out=bf16 scale=head head_size=128
-// block_size=16"; layout=vllm, row_alignment and debug follow where they are not the
+// block_size=16"; head_size_v, layout=vllm, row_alignment and debug follow where they are not the
 // default.
 template <>
 PAGEJIT_EXPORT Status validate(const GatherCacheSpec& spec);
@@ -112,11 +120,14 @@ struct GatherCacheArgs {
   const float* k_scale = nullptr;
   const float* v_scale = nullptr;
 
-  // [num_tokens, num_kv_heads, head_size].
+  // [num_tokens, num_kv_heads, head_size], of V head_size_v.
   void* k_out = nullptr;
   void* v_out = nullptr;
   int64_t out_stride_token = 0;
   int64_t out_stride_head = 0;
+  // Of v_out where head_size_v is not head_size; else both have the strides above.
+  int64_t v_out_stride_token = 0;
+  int64_t v_out_stride_head = 0;
 
   // Where the spec has debug; debug_report as in CacheWriteArgs.
   int64_t num_blocks = 0;

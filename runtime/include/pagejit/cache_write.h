@@ -34,17 +34,24 @@ enum class RopeStyle : uint8_t { kNone = 0, kNeox = 1, kInterleaved = 2 };
 struct PAGEJIT_EXPORT CacheWriteSpec {
   using Handle = CacheWriteKernel;
 
-  DataType dtype = DataType::kBFloat16;     // of key, value and q: f16, bf16 or f32
-  DataType kv_dtype = DataType::kBFloat16;  // of the caches: dtype, an 8-bit float or int8
-  KvScale scale = KvScale::kNone;  // kNone where kv_dtype is dtype; int8 only with kTokenHead
-  KvLayout layout = KvLayout::kRows;
-  int head_size = 128;  // [1, 4096]; with kVllm a multiple of 16 bytes of kv_dtype
+  DataType dtype = DataType::kBFloat16;  // of key, value and q: f16, bf16 or f32
+  // Of the caches: dtype, an 8-bit float, int8 or int4.
+  DataType kv_dtype = DataType::kBFloat16;
+  // kNone where kv_dtype is dtype; int8 and int4 only with kTokenHead.
+  KvScale scale = KvScale::kNone;
+  KvLayout layout = KvLayout::kRows;  // int4 only with kRows
+  // Elements per head of K and q, and of V unless head_size_v says otherwise: [1, 4096]; with kVllm
+  // a multiple of 16 bytes of kv_dtype, with int4 even.
+  int head_size = 128;
+  int head_size_v = 0;  // elements per head of V: 0 or head_size for the same; with int4 even
   int block_size = 16;  // tokens per KV block: [1, 65536]
   RopeStyle rope = RopeStyle::kNone;
-  int rotary_dim = 0;                           // with a rope: even, [2, head_size]; else 0
+  // With a rope: even, [2, head_size], with int4 and kNeox a multiple of 4; else 0.
+  int rotary_dim = 0;
   DataType cos_sin_dtype = DataType::kFloat32;  // f16, bf16 or f32; f32 where there is no rope
   // What all pointers and strides of key, value, q and the caches are multiples of, in bytes: 1, 2,
-  // 4, 8 or 16. Less makes narrower accesses.
+  // 4, 8 or 16. Less makes narrower accesses. With int4 at least two elements of dtype: what these
+  // become, a byte or more, is what the caches are aligned to.
   int row_alignment = 16;
   // Check every slot and position on the device, report the first bad one of each.
   bool debug = false;
@@ -54,7 +61,7 @@ struct PAGEJIT_EXPORT CacheWriteSpec {
 };
 
 // The canonical text is e.g. "cache_write dtype=bf16 kv=fp8_e4m3 scale=head head_size=128
-// block_size=16"; layout=vllm, rope=neox (or interleaved), rotary_dim, cos_sin,
+// block_size=16"; head_size_v, layout=vllm, rope=neox (or interleaved), rotary_dim, cos_sin,
 // row_alignment, debug and pdl follow where they are not the default.
 template <>
 PAGEJIT_EXPORT Status validate(const CacheWriteSpec& spec);
@@ -66,10 +73,16 @@ PAGEJIT_EXPORT std::string canonical_text(const CacheWriteSpec& spec);
 // Bytes of device memory, aligned to 16, that a debug kernel of the cache operations reports to.
 inline constexpr size_t kDebugReportBytes = 64;
 
-// Device pointers; strides count elements of their own tensor. The rows of key, value and q are
-// contiguous.
+// Elements per head of V.
+constexpr int value_head_size(const CacheWriteSpec& spec) {
+  return spec.head_size_v == 0 ? spec.head_size : spec.head_size_v;
+}
+
+// Device pointers; strides count elements of their own tensor, int4 too. The rows of key, value and
+// q are contiguous.
 struct CacheWriteArgs {
-  // [num_tokens, num_kv_heads, head_size]. They are not changed: a rotated K is only in the cache.
+  // [num_tokens, num_kv_heads, head_size], of value head_size_v. They are not changed: a rotated K
+  // is only in the cache.
   const void* key = nullptr;
   const void* value = nullptr;
   int64_t key_stride_token = 0;
@@ -92,7 +105,8 @@ struct CacheWriteArgs {
 
   // f32: [1] where the scale is kTensor, [num_kv_heads] where it is kHead, both read and not 0;
   // where it is kTokenHead [num_blocks, block_size, num_kv_heads], written. A row of zeros gets
-  // scale 1. A value beyond the type's range becomes its greatest, NaN stays NaN (0 in int8).
+  // scale 1. A value beyond the type's range becomes its greatest, NaN stays NaN (0 in int8
+  // and int4).
   float* k_scale = nullptr;
   float* v_scale = nullptr;
 

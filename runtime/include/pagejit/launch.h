@@ -17,8 +17,10 @@ namespace pagejit {
 // block_size*head_size}; V's have head_size_v. Each must be a multiple of 16 bytes, so that rows
 // are copied 16 bytes at a time; where a row of 8-bit elements is no multiple of 16 bytes
 // (head_size 8, 24, 40, ...), of 8 bytes: such rows are copied 8 bytes at a time, which takes twice
-// the instructions. The spec's kv_alignment may ask for less. Where the spec's kv_layout is vLLM's,
-// `token` is not looked at: K and V are packed within a block and head.
+// the instructions. Of int4 they count elements too, two to a byte: rows are copied 16 bytes at a
+// time where head_size is a multiple of 32, 8 where it is one of 16 (16, 48, 80, ...), else 4, and
+// strides are multiples of as many bytes. The spec's kv_alignment may ask for less. Where the
+// spec's kv_layout is vLLM's, `token` is not looked at: K and V are packed within a block and head.
 struct KvStrides {
   int64_t block = 0;
   int64_t token = 0;
@@ -56,8 +58,8 @@ struct AttentionArgs {
   const void* v_cache = nullptr;
   KvStrides k_strides;
   KvStrides v_strides;
-  // Where the spec's q_dtype or kv_dtype has 8 bits, f32 device memory, positive and finite: an
-  // element's value is its code's times the scale. q_scale[0] for all of q; k_scale[i *
+  // Where the spec's q_dtype or kv_dtype has 8 bits or 4, f32 device memory, positive and finite:
+  // an element's value is its code's times the scale. q_scale[0] for all of q; k_scale[i *
   // kv_scale_stride] and v_scale[i * kv_scale_stride] for KV head i: with stride 0 one scale for
   // all.
   const float* q_scale = nullptr;
@@ -66,9 +68,9 @@ struct AttentionArgs {
   int64_t kv_scale_stride = 0;
   // Where the spec has token_scales, instead of kv_scale_stride: k_scale and v_scale hold one for
   // each row of K and V, by these strides in floats. [num_blocks, block_size, num_kv_heads]:
-  // {block_size*num_kv_heads, num_kv_heads, 1}. In line behind rows of head_size bytes: k_scale is
-  // k_cache + head_size bytes, and the strides are a fourth of K's. Without blocks, `token` and
-  // `head` hold.
+  // {block_size*num_kv_heads, num_kv_heads, 1}. In line behind rows of head_size elements: k_scale
+  // is k_cache + head_size bytes (int4: half of that), and the strides are a fourth of K's (int4:
+  // an eighth). Without blocks, `token` and `head` hold.
   KvStrides k_scale_strides;
   KvStrides v_scale_strides;
   // Number of blocks in the caches; used only by debug kernels to check block ids. 0 = not checked.

@@ -23,16 +23,22 @@ enum class DataType : uint8_t {
   kFloat8E4m3 = 3,  // finite, NaN is 0x7f and 0xff
   kFloat8E5m2 = 4,
   kInt8 = 5,
+  // Two's complement, -8 to 7; two in a byte, the element of even index in its low half.
+  kInt4 = 6,
 };
 
-// "f16", "bf16", "f32", "fp8_e4m3", "fp8_e5m2", "int8".
+// "f16", "bf16", "f32", "fp8_e4m3", "fp8_e5m2", "int8", "int4".
 PAGEJIT_EXPORT std::string_view data_type_name(DataType type);
 // Accepts those, and fp16, float16, half; bfloat16; fp32, float32, float; fp8, e4m3, float8_e4m3fn;
-// e5m2, float8_e5m2; int8. kInvalidArgument otherwise.
+// e5m2, float8_e5m2; int8; int4. kInvalidArgument otherwise.
 PAGEJIT_EXPORT Result<DataType> parse_data_type(std::string_view text);
+// Bytes of an element; of int4, of two.
 constexpr int data_type_bytes(DataType type) {
   if (type == DataType::kFloat32) return 4;
   return type == DataType::kFloat16 || type == DataType::kBFloat16 ? 2 : 1;
+}
+constexpr int data_type_bits(DataType type) {
+  return type == DataType::kInt4 ? 4 : 8 * data_type_bytes(type);
 }
 
 // How many query tokens the sequences of a launch have.
@@ -76,10 +82,10 @@ enum class KvLayout : uint8_t {
 struct KernelSpec {
   QueryLengths queries = QueryLengths::kOne;
   DataType q_dtype = DataType::kBFloat16;
-  // f16, bf16, f32, fp8_e4m3, fp8_e5m2, or int8 with token_scales. Those of 8 bits have scales
-  // (AttentionArgs::k_scale) and are computed in f16; with f16 or bf16, q_dtype is the same or f32,
-  // with f32 it is f32. q_dtype may be fp8_e4m3 where this has 8 bits. f32 keeps the accuracy of
-  // float32 throughout, at several times the instructions, and needs sm_80.
+  // f16, bf16, f32, fp8_e4m3, fp8_e5m2, or int8 or int4 with token_scales. Those of 8 and 4 bits
+  // have scales (AttentionArgs::k_scale) and are computed in f16; with f16 or bf16, q_dtype is the
+  // same or f32, with f32 it is f32. q_dtype may be fp8_e4m3 where this has 8 or 4 bits. f32 keeps
+  // the accuracy of float32 throughout, at several times the instructions, and needs sm_80.
   DataType kv_dtype = DataType::kBFloat16;
   // f16, bf16, f32, or fp8_e4m3 with a scale (AttentionArgs::out_scale), whatever the others are.
   DataType out_dtype = DataType::kBFloat16;
@@ -94,13 +100,13 @@ struct KernelSpec {
   // Must be kNone where queries is kOne: a single query token sees all keys.
   Causality causality = Causality::kNone;
   KvTable kv_table = KvTable::kBlocks;  // kContiguous needs block_size 1
-  // kVllm needs block_size to be a multiple of 8, and head_size of x.
+  // kVllm needs block_size to be a multiple of 8, and head_size of x; not with int4.
   KvLayout kv_layout = KvLayout::kRows;
-  // K and V have a scale for each token and KV head; kv_dtype has 8 bits, kv_layout is kRows.
+  // K and V have a scale for each token and KV head; kv_dtype has 8 or 4 bits, kv_layout is kRows.
   bool token_scales = false;
   // What the pointers and strides of K and V are multiples of, in bytes: 16, 8 or 4. Rows are
   // copied by as many bytes at a time, as far as these divide their size; 4 takes four times the
-  // instructions of 16. For rows with their scales in line: head_size + 4 bytes from one to the
+  // instructions of 16. For rows with their scales in line: their own bytes and 4 from one to the
   // next.
   int kv_alignment = 16;
   bool window = false;       // a sliding window: AttentionArgs::window_left and window_right hold

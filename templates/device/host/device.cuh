@@ -170,6 +170,19 @@ PAGEJIT_UNCHECKED inline uint32_t mul_f16x2(uint32_t a, uint32_t b) {
 PAGEJIT_UNCHECKED inline uint32_t add_f16x2(uint32_t a, uint32_t b) {
   return combine_f16x2(a, b, [](float x, float y) { return x + y; });
 }
+PAGEJIT_UNCHECKED inline uint32_t fma_f16x2(uint32_t a, uint32_t b, uint32_t c) {
+  const auto of_half = [&](int i) {
+    const auto half = [i](uint32_t v) {
+      return double{pagejit_emulator::f32_from_f16(static_cast<uint16_t>(v >> (16 * i)))};
+    };
+    // The product is exact, and so is the sum unless the smaller one is too small for an f16 to see.
+    return static_cast<uint32_t>(pagejit_emulator::f16_from_f64(half(a) * half(b) + half(c)));
+  };
+  return of_half(0) | of_half(1) << 16;
+}
+PAGEJIT_UNCHECKED inline uint32_t and_xor(uint32_t a, uint32_t mask, uint32_t flips) {
+  return (a & mask) ^ flips;
+}
 PAGEJIT_UNCHECKED inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
   uint32_t y = 0;

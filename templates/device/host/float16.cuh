@@ -46,6 +46,14 @@ constexpr unsigned short f16_from_f32(float x) {
   return static_cast<unsigned short>(sign | (kept + (up ? 1u : 0u)));
 }
 
+// Rounded once: the f32 in between is cut off, with its last bit set where anything was lost.
+constexpr unsigned short f16_from_f64(double x) {
+  constexpr unsigned long long kLost = (1ull << 29) - 1;  // f64 has 29 fraction bits more than f32
+  const unsigned long long bits = __builtin_bit_cast(unsigned long long, x);
+  const unsigned long long odd = (bits & kLost) != 0 ? kLost + 1 : 0;
+  return f16_from_f32(static_cast<float>(__builtin_bit_cast(double, (bits & ~kLost) | odd)));
+}
+
 constexpr float f32_from_f16(unsigned short h) {
   const unsigned sign = static_cast<unsigned>(h & 0x8000u) << 16;
   const unsigned exponent = (h >> 10) & 31u;

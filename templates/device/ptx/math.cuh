@@ -52,6 +52,18 @@ PAGEJIT_DEVICE uint32_t add_f16x2(uint32_t a, uint32_t b) {
   return y;
 }
 
+PAGEJIT_DEVICE uint32_t fma_f16x2(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t y;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+}
+
+PAGEJIT_DEVICE uint32_t and_xor(uint32_t a, uint32_t mask, uint32_t flips) {
+  uint32_t y;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(y) : "r"(a), "r"(mask), "r"(flips));
+  return y;
+}
+
 PAGEJIT_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   uint32_t y;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(selector));

@@ -29,11 +29,21 @@ enum class Element : int {
   kFloat8E4m3 = 3,
   kFloat8E5m2 = 4,
   kInt8 = 5,
+  kInt4 = 6,  // two in a byte, the element of even index in its low half
 };
 
+// Of int4, of two elements.
 PAGEJIT_HOST_DEVICE constexpr int element_bytes(Element element) {
   if (element == Element::kFloat32) return 4;
   return element == Element::kFloat16 || element == Element::kBFloat16 ? 2 : 1;
+}
+// Elements in element_bytes().
+PAGEJIT_HOST_DEVICE constexpr int elements_per_unit(Element element) {
+  return element == Element::kInt4 ? 2 : 1;
+}
+// Bytes of so many elements, of int4 an even number.
+PAGEJIT_HOST_DEVICE constexpr long long elements_bytes(Element element, long long count) {
+  return count / elements_per_unit(element) * element_bytes(element);
 }
 
 // Where the elements of a KV block lie.
@@ -110,8 +120,8 @@ struct AttentionConfig {
   bool has_qq_bias;      // scores += bias of (query token, query token that is the key)
   bool has_sinks;        // one more logit per head, without a value
   int head_size;         // elements of q and K, multiple of 8
-  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step; the pad is zero
-                         // in shared memory
+  int head_size_padded;  // head_size rounded up to 16, the depth of an mma step, or to two of them
+                         // where K and V are int4; the pad is zero in shared memory
   int head_size_v;       // the same of V and out
   int head_size_v_padded;
   int block_size;        // tokens per KV block
@@ -155,8 +165,13 @@ PAGEJIT_HOST_DEVICE constexpr int operand_terms(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
   return c.kv_type == Element::kBFloat16 || has_f32_kv(c);
 }
+// Of K and V: bytes of what memory is addressed by, an element or two int4; how many of these a row
+// of so many elements has.
 PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
   return element_bytes(c.kv_type);
+}
+PAGEJIT_HOST_DEVICE constexpr int kv_units(const AttentionConfig& c, int num_elements) {
+  return num_elements / elements_per_unit(c.kv_type);
 }
 // q is converted where it is loaded; else its bits are the operands.
 PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
@@ -171,10 +186,11 @@ PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool has_kv_head_scales(const AttentionConfig& c) {
   return kv_bytes(c) == 1 && !c.has_token_scales;
 }
-// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 where rows of 8-bit
-// elements are no multiple of 16. Where K and V have different head sizes both are multiples of 16.
+// Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 or 4 where rows are
+// no multiple of more. Where K and V have different head sizes both are multiples of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
-  const int divides_rows = c.head_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
+  const int row = kv_units(c, c.head_size) * kv_bytes(c);
+  const int divides_rows = row % 16 == 0 ? 16 : row % 8 == 0 ? 8 : 4;
   return c.kv_alignment < divides_rows ? c.kv_alignment : divides_rows;
 }
 // The same for V where its tokens follow each other: tokens of one block.
@@ -210,11 +226,12 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 // Dynamic shared memory: the larger of the K/V ring and the merge buffers that take its place, then
 // q where it is not in registers. The device asserts that its struct has this size.
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
-  const int k = c.group_tokens * shared_row_pitch(c.head_size_padded, kv_bytes(c));
+  const int bytes = kv_bytes(c);
+  const int k = c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_padded), bytes);
   const int v = c.kv_layout == KvLayout::kRows
-                    ? c.group_tokens * shared_row_pitch(c.head_size_v_padded, kv_bytes(c))
-                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, kv_bytes(c));
-  return (k + v) * kv_bytes(c) + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
+                    ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
+                    : c.head_size_v_padded * shared_row_pitch(c.group_tokens, bytes);
+  return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
@@ -253,7 +270,7 @@ struct BlockSparseParams {
   int head_step;     // (-vert_stride, vert_stride)
 };
 
-// Strides count elements.
+// Strides count elements; those of K and V units of kv_bytes().
 struct AttentionParams {
   const void* q;
   const void* k_cache;
@@ -275,7 +292,7 @@ struct AttentionParams {
   const float* alibi_slopes;          // [query heads] where has_alibi
   const float* sinks;                 // [query heads] where has_sinks
   const float* q_scale;               // [1] where q has 8 bits
-  const float* k_scale;               // by kv_scale_stride, where K and V have 8 bits, or by row
+  const float* k_scale;               // by kv_scale_stride, where K and V have 8 or 4 bits, or by row
   const float* v_scale;
   const float* out_scale;             // [1] where out has 8 bits
   void* workspace;
@@ -422,9 +439,9 @@ PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 
-#line 13 "attention/shared_memory.cuh"
-using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #line 15 "attention/shared_memory.cuh"
+using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
+#line 17 "attention/shared_memory.cuh"
 
 template <AttentionConfig C>
 struct AttentionTraits {
@@ -441,12 +458,13 @@ struct AttentionTraits {
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
   // Elements from one row to the next in shared memory, of K, V and q.
+#line 36 "attention/shared_memory.cuh"
   static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
-#line 38 "attention/shared_memory.cuh"
+#line 46 "attention/shared_memory.cuh"
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
-#line 41 "attention/shared_memory.cuh"
+#line 49 "attention/shared_memory.cuh"
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
 };
@@ -454,9 +472,9 @@ struct AttentionTraits {
 template <AttentionConfig C>
 struct alignas(16) KvStage {
   KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
-#line 51 "attention/shared_memory.cuh"
+#line 59 "attention/shared_memory.cuh"
   KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
-#line 57 "attention/shared_memory.cuh"
+#line 65 "attention/shared_memory.cuh"
 };
 
 template <AttentionConfig C>
@@ -472,18 +490,18 @@ union RingOrMerge {
   MergeBuffer<C> merge;                           // afterwards
 };
 
-#line 82 "attention/shared_memory.cuh"
+#line 90 "attention/shared_memory.cuh"
 template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
   RingOrMerge<C> u;
-#line 88 "attention/shared_memory.cuh"
+#line 96 "attention/shared_memory.cuh"
 };
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
-#line 99 "attention/shared_memory.cuh"
+#line 107 "attention/shared_memory.cuh"
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
-#line 104 "attention/shared_memory.cuh"
+#line 112 "attention/shared_memory.cuh"
 };
 #line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
@@ -630,7 +648,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 // offsets when they issue the copies.
 
 
-// Where one token's row starts in the caches, in elements; anything where there is no token, whose
+// Where one token's row starts in the caches, in KvElement; anything where there is no token, whose
 // row is filled with zeros.
 struct KvRowOffsets {
   int64_t k;
@@ -705,18 +723,20 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
+#line 111 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (C.head_size != C.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
-#line 104 "attention/load_kv.cuh"
+#line 118 "attention/load_kv.cuh"
           *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
-#line 112 "attention/load_kv.cuh"
+#line 126 "attention/load_kv.cuh"
         }
       }
     }
+#line 130 "attention/load_kv.cuh"
   }
 
   // The row of token `lane` of this group in a tile. One load of a block id per lane, coalesced.
@@ -724,18 +744,18 @@ class KvStream {
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     bool exists = tile_idx < num_tiles_ && lane < C.group_tokens && token < work_.token_end;
-#line 135 "attention/load_kv.cuh"
+#line 150 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     // Of a token that does not exist: 0, and an offset that is not read from.
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 146 "attention/load_kv.cuh"
+#line 161 "attention/load_kv.cuh"
     const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
-#line 158 "attention/load_kv.cuh"
+#line 173 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 162 "attention/load_kv.cuh"
+#line 177 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -743,35 +763,36 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 173 "attention/load_kv.cuh"
+#line 188 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 178 "attention/load_kv.cuh"
+#line 193 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 185 "attention/load_kv.cuh"
+#line 203 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
-#line 189 "attention/load_kv.cuh"
+#line 208 "attention/load_kv.cuh"
     dev::cp_async_commit();
+#line 212 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
-#line 192 "attention/load_kv.cuh"
+#line 215 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 203 "attention/load_kv.cuh"
+#line 226 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 206 "attention/load_kv.cuh"
+#line 229 "attention/load_kv.cuh"
   };
 
-#line 213 "attention/load_kv.cuh"
+#line 236 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 217 "attention/load_kv.cuh"
+#line 240 "attention/load_kv.cuh"
 
-#line 263 "attention/load_kv.cuh"
+#line 286 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -810,16 +831,16 @@ class KvStream {
     }
   }
 
-#line 314 "attention/load_kv.cuh"
+#line 337 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 327 "attention/load_kv.cuh"
+#line 350 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 329 "attention/load_kv.cuh"
+#line 352 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -857,7 +878,7 @@ PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
 #line 69 "attention/operands.cuh"
 }
 
-#line 154 "attention/operands.cuh"
+#line 221 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
 template <AttentionConfig C>
@@ -876,11 +897,11 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // 8-15) x (tokens 0-7, 8-15).
 template <AttentionConfig C>
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
-#line 177 "attention/operands.cuh"
+#line 244 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
   dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
-#line 181 "attention/operands.cuh"
+#line 248 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.
@@ -1036,27 +1057,28 @@ PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
+#line 45 "attention/scores.cuh"
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
-#line 29 "attention/scores.cuh"
+#line 50 "attention/scores.cuh"
     uint32_t b[C.row_tiles][2];
-#line 31 "attention/scores.cuh"
+#line 52 "attention/scores.cuh"
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) query.fragment(b[j], j, depth);
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 41 "attention/scores.cuh"
+#line 62 "attention/scores.cuh"
       uint32_t a[4];
       load_k(a, stage, i, depth);
 #pragma unroll
       for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
-#line 46 "attention/scores.cuh"
+#line 67 "attention/scores.cuh"
     }
   }
-#line 72 "attention/scores.cuh"
+#line 94 "attention/scores.cuh"
 }
 
-#line 86 "attention/scores.cuh"
+#line 108 "attention/scores.cuh"
 // What becomes of one warp's scores before the softmax.
 template <AttentionConfig C>
 class ScoreChange {
@@ -1067,28 +1089,28 @@ class ScoreChange {
                              int row_warp)
       : params_(params),
         work_(work),
-#line 99 "attention/scores.cuh"
+#line 121 "attention/scores.cuh"
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 135 "attention/scores.cuh"
+#line 157 "attention/scores.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 144 "attention/scores.cuh"
+#line 166 "attention/scores.cuh"
     return true;
-#line 150 "attention/scores.cuh"
+#line 172 "attention/scores.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, bias,
   // mask. What is masked becomes -inf whatever was added to it.
-#line 158 "attention/scores.cuh"
+#line 180 "attention/scores.cuh"
   PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 168 "attention/scores.cuh"
+#line 190 "attention/scores.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 175 "attention/scores.cuh"
+#line 197 "attention/scores.cuh"
   }
 
  private:
@@ -1101,14 +1123,14 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 258 "attention/scores.cuh"
+#line 280 "attention/scores.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
     const int end = first_token + C.group_tokens;
-#line 263 "attention/scores.cuh"
+#line 285 "attention/scores.cuh"
     return end > work_.token_end;
-#line 268 "attention/scores.cuh"
+#line 290 "attention/scores.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
@@ -1117,14 +1139,14 @@ class ScoreChange {
     for (int j = 0; j < C.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 279 "attention/scores.cuh"
+#line 301 "attention/scores.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 288 "attention/scores.cuh"
+#line 310 "attention/scores.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1132,13 +1154,13 @@ class ScoreChange {
     }
   }
 
-#line 328 "attention/scores.cuh"
+#line 350 "attention/scores.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 333 "attention/scores.cuh"
+#line 355 "attention/scores.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 349 "attention/scores.cuh"
+#line 371 "attention/scores.cuh"
 };
 #line 32 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
@@ -1237,19 +1259,20 @@ struct OnlineSoftmax {
 #line 134 "attention/softmax.cuh"
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
                                  const KvStage<C>& stage) {
-#line 137 "attention/softmax.cuh"
+#line 152 "attention/softmax.cuh"
 #pragma unroll
     for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 147 "attention/softmax.cuh"
+#line 162 "attention/softmax.cuh"
         uint32_t a[4];
         load_v(a, stage, i, depth);
 #pragma unroll
         for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
-#line 152 "attention/softmax.cuh"
+#line 167 "attention/softmax.cuh"
       }
     }
+#line 170 "attention/softmax.cuh"
   }
 
   // Adds up the lanes' sums.
@@ -1266,7 +1289,7 @@ struct OnlineSoftmax {
   }
 
  private:
-#line 182 "attention/softmax.cuh"
+#line 198 "attention/softmax.cuh"
   PAGEJIT_DEVICE void rescale(const float (&new_max)[C.row_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < C.row_tiles; ++j) {

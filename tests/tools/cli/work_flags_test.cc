@@ -130,6 +130,12 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   EXPECT_EQ(make_work_list(flags).status().to_string(),
             "unsupported: q_dtype bf16: must be f32 where kv_dtype is f32");
   flags = spec_flags();
+  flags.kv_dtype = "int4";
+  EXPECT_EQ(make_work_list(flags).status().message(),
+            "token_scales 0: must be 1 where kv_dtype is int4");
+  flags.token_scales = true;
+  EXPECT_TRUE(make_work_list(flags)) << make_work_list(flags).status().to_string();
+  flags = spec_flags();
   flags.out_dtype = "int5";
   EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int5\": ");
   flags = spec_flags();
