@@ -6,6 +6,7 @@
 #include <set>
 
 #include "generator/planner.h"
+#include "generator/spec_text.h"
 
 namespace pagejit {
 namespace {
@@ -13,15 +14,6 @@ namespace {
 Status invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
 }
-
-Status check_range(const char* field, int value, int low, int high) {
-  if (value >= low && value <= high) return Status::ok();
-  return invalid(std::string(field) + " " + std::to_string(value) + ": must be in [" +
-                 std::to_string(low) + ", " + std::to_string(high) + "]");
-}
-
-// Of 8 or 4 bits.
-bool is_small(DataType type) { return data_type_bits(type) <= 8; }
 
 Status bad_type(const char* field, DataType value, const char* legal) {
   return Status(

@@ -53,10 +53,7 @@ TEST_P(BidirectionalRangesTest, ShowWholeRanges) {
   options.batch.bidirectional_ranges = c.ranges;
   options.batch.layout = CacheLayout::kPadded;
   options.num_splits = c.num_splits;
-  const Result<CheckReport> result = run_check(engine(), session(), c.spec, options);
-  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
-                              << report();
-  EXPECT_TRUE(result->passed) << result->sentence;
+  expect_passes(c.spec, options);
 }
 
 // Sequence by sequence of the batch above: where tiles of 16 to 128 tokens and rows meet, one over
@@ -79,9 +76,7 @@ std::vector<RangesCase> make_cases() {
   };
   for (const QueryLengths queries :
        {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
-    const std::string kind = queries == QueryLengths::kFew    ? "few_"
-                             : queries == QueryLengths::kMany ? "many_"
-                                                              : "shared_";
+    const std::string kind = std::string(name_of(queries)) + "_";
     const KernelSpec causal = with_ranges(queries, Causality::kCausal, kBF16, 64, 4);
     add(kind + "causal", causal);
     add(kind + "causal_borders", causal).ranges = kBorders;

@@ -146,9 +146,7 @@ std::vector<CascadeCase> make_cases() {
   // Ragged queries, none among them, with rows behind them that must stay as they are.
   for (const QueryLengths queries :
        {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
-    const std::string kind = queries == QueryLengths::kFew    ? "few_"
-                             : queries == QueryLengths::kMany ? "many_"
-                                                              : "shared_";
+    const std::string kind = std::string(name_of(queries)) + "_";
     const auto add_ragged = [&](const std::string& name, const KernelSpec& spec) -> CascadeCase& {
       CascadeCase& c = add(kind + name, spec);
       c.prefixes = {{{6, 100}}, {{2, 0}, {3, 47}, {1, 16}}};

@@ -42,10 +42,7 @@ TEST_P(ElementTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   options.batch.logits = c.logits;
   options.batch.per_head_scales = c.per_head_scales;
   options.num_splits = c.num_splits;
-  const Result<CheckReport> result = run_check(engine(), session(), c.spec, options);
-  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
-                              << report();
-  EXPECT_TRUE(result->passed) << result->sentence;
+  expect_passes(c.spec, options);
 }
 
 // Each legal combination of the three types, with shapes that change from one to the next.

@@ -50,10 +50,7 @@ TEST_P(QqBiasTest, IsAddedToTheScoresOfQueryTokens) {
   options.batch.scale = c.scale;
   options.batch.layout = CacheLayout::kPadded;
   options.num_splits = c.num_splits;
-  const Result<CheckReport> result = run_check(engine(), session(), c.spec, options);
-  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
-                              << report();
-  EXPECT_TRUE(result->passed) << result->sentence;
+  expect_passes(c.spec, options);
 }
 
 std::vector<BiasCase> make_cases() {
@@ -64,9 +61,7 @@ std::vector<BiasCase> make_cases() {
   };
   for (const QueryLengths queries :
        {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
-    const std::string kind = queries == QueryLengths::kFew    ? "few_"
-                             : queries == QueryLengths::kMany ? "many_"
-                                                              : "shared_";
+    const std::string kind = std::string(name_of(queries)) + "_";
     const KernelSpec causal = with_bias(queries, Causality::kCausal, kBF16, 64, 4);
     add(kind + "causal", causal);
     add(kind + "one_matrix", causal).is_shared = true;

@@ -54,10 +54,7 @@ TEST_P(RaggedTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   options.batch.logits = c.logits;
   options.batch.layout = CacheLayout::kPadded;
   options.num_splits = c.num_splits;
-  const Result<CheckReport> result = run_check(engine(), session(), c.spec, options);
-  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
-                              << report();
-  EXPECT_TRUE(result->passed) << result->sentence;
+  expect_passes(c.spec, options);
 }
 
 std::vector<RaggedCase> make_cases() {
@@ -68,9 +65,7 @@ std::vector<RaggedCase> make_cases() {
   };
   for (const QueryLengths queries :
        {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
-    const std::string kind = queries == QueryLengths::kFew    ? "few_"
-                             : queries == QueryLengths::kMany ? "many_"
-                                                              : "shared_";
+    const std::string kind = std::string(name_of(queries)) + "_";
     for (const Causality causality :
          {Causality::kNone, Causality::kCausal, Causality::kPerSequence}) {
       const std::string mask = causality == Causality::kNone     ? "full"
@@ -239,9 +234,7 @@ INSTANTIATE_TEST_SUITE_P(Queries, ChangingQueriesTest,
                          testing::Values(QueryLengths::kFew, QueryLengths::kMany,
                                          QueryLengths::kShared),
                          [](const testing::TestParamInfo<QueryLengths>& test) {
-                           return test.param == QueryLengths::kFew    ? "few"
-                                  : test.param == QueryLengths::kMany ? "many"
-                                                                      : "shared";
+                           return std::string(name_of(test.param));
                          });
 
 class InconsistentTablesTest : public RaggedLaunchTest {

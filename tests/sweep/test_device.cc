@@ -177,6 +177,13 @@ CheckReport DeviceTest::launch_and_compare(const Kernel& kernel, DeviceBatch& de
   return compare_results(batch, reference, *results, args.lse != nullptr, args.num_splits);
 }
 
+void DeviceTest::expect_passes(const KernelSpec& spec, const CheckOptions& options) {
+  const Result<CheckReport> result = run_check(engine(), session(), spec, options);
+  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
+                              << report();
+  EXPECT_TRUE(result->passed) << result->sentence;
+}
+
 std::string DeviceTest::report() const {
   return device_->emulator == nullptr ? "" : "\n" + device_->emulator->last_report();
 }
@@ -185,6 +192,20 @@ void EmulatorTest::SetUp() {
   DeviceTest::SetUp();
   if (IsSkipped() || HasFatalFailure()) return;
   if (device().emulator == nullptr) GTEST_SKIP() << "looks into the emulator; this is a GPU";
+}
+
+const char* name_of(QueryLengths queries) {
+  switch (queries) {
+    case QueryLengths::kOne:
+      return "one";
+    case QueryLengths::kFew:
+      return "few";
+    case QueryLengths::kMany:
+      return "many";
+    case QueryLengths::kShared:
+      return "shared";
+  }
+  return "unknown";
 }
 
 KernelSpec make_spec(DataType type, int head_size, int block_size, int group_size, bool debug) {

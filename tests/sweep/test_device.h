@@ -84,6 +84,8 @@ class DeviceTest : public testing::Test {
   CheckReport launch_and_compare(const Kernel& kernel, DeviceBatch& device_batch,
                                  const AttentionArgs& args, const AttentionBatch& batch,
                                  const ReferenceResults& reference);
+  // One check on random data; fails the test where it does not run or does not pass.
+  void expect_passes(const KernelSpec& spec, const CheckOptions& options);
   // What to add to a failure: the emulator's last report.
   std::string report() const;
 
@@ -98,6 +100,9 @@ class EmulatorTest : public DeviceTest {
   void SetUp() override;
   const EmulatorControls& emulator() { return *device().emulator; }
 };
+
+// "one", "few", "many" or "shared".
+const char* name_of(QueryLengths queries);
 
 KernelSpec make_spec(DataType type, int head_size, int block_size, int group_size,
                      bool debug = false);
