@@ -28,9 +28,9 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   KvStream<C> stream(params, work, shared.u.ring[token_group], token_group, row_warp);
 
   // All block ids of the first tiles at once: one latency, not one per stage.
-  KvRowOffsets first_rows[kStages];
+  int first_blocks[kStages];
 #pragma unroll
-  for (int tile = 0; tile < kStages; ++tile) first_rows[tile] = stream.locate(tile);
+  for (int tile = 0; tile < kStages; ++tile) first_blocks[tile] = stream.find_block(tile);
   stream.clear_pad();
 
   Query<C> query;
@@ -41,7 +41,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
 #endif
   const float scale_log2 = score_scale_log2(params, work);
 
-  KvRowOffsets rows = first_rows[0];
+  int block = first_blocks[0];
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
@@ -55,16 +55,16 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       sync_group<C>(token_group);
 #endif
     }
-    stream.issue(tile + kStages - 1, rows);
+    stream.issue(tile + kStages - 1, block);
     if (tile < 0) {
-      // A constant index for each round keeps first_rows in registers.
+      // A constant index for each round keeps first_blocks in registers.
 #pragma unroll
       for (int i = 1; i < kStages; ++i) {
-        if (tile + kStages == i) rows = first_rows[i];
+        if (tile + kStages == i) block = first_blocks[i];
       }
       continue;
     }
-    rows = stream.locate(tile + kStages);
+    block = stream.find_block(tile + kStages);
 #if PAGEJIT_ONE_STAGE
     dev::cp_async_wait<1>();     // all but V of this tile
     sync_group<C>(token_group);  // K of this tile is there for all warps
@@ -170,6 +170,10 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     serve_split<C>(params, work, shared);
     if (!work.take_next_split(AttentionTraits<C>::kTileTokens)) break;
     dev::sync_cta();  // the merge buffer, where the ring will be, has been read by all
+    // Else q, masks and addresses would stay in registers while splits are merged, and spill.
+    work.seq_idx = dev::opaque(work.seq_idx);
+    work.query_begin = dev::opaque(work.query_begin);
+    work.row_begin = dev::opaque(work.row_begin);
   }
 #else
   serve_split<C>(params, work, shared);

@@ -1,6 +1,7 @@
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
-// offsets when they issue the copies.
+// offsets when they issue the copies. Until then a lane keeps the id alone: of offsets, a ring of
+// many stages would fill the registers before its first tile.
 #pragma once
 
 // Where one token's row starts in the caches, in KvElement; anything where there is no token, whose
@@ -129,56 +130,35 @@ class KvStream {
 #endif
   }
 
-  // The row of token `lane` of this group in a tile. One load of a block id per lane, coalesced.
-  PAGEJIT_DEVICE KvRowOffsets locate(int tile_idx) const {
+  // The block of token `lane` of this group in a tile: one load per lane, coalesced. 0 where there is
+  // no token or no block.
+  PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
+#if PAGEJIT_KV_CONTIGUOUS
+    return 0;
+#else
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     bool exists = tile_idx < num_tiles_ && lane < C.group_tokens && token < work_.token_end;
 #if PAGEJIT_INVARIANT_BEGIN
     exists &= token >= work_.range_begin;
 #endif
-#if PAGEJIT_KV_CONTIGUOUS
-    if (!exists) return {};
-    const int64_t row = static_cast<int64_t>(first_row_) + token;
-#if PAGEJIT_TOKEN_SCALES
-    return {row * params_.k_stride_token, row * params_.v_stride_token,
-            row * params_.k_scale_stride_token, row * params_.v_scale_stride_token};
-#else
-    return {row * params_.k_stride_token, row * params_.v_stride_token};
-#endif
-#else
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
-    const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
-    // Of a token that does not exist: 0, and an offset that is not read from.
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
 #if PAGEJIT_DEBUG
     if (block_id < 0 || (params_.num_blocks > 0 && block_id >= params_.num_blocks)) {
       report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, block_position,
                    block_id);
-      return {};
+      return 0;
     }
 #endif
-    const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
-    const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
-#if PAGEJIT_KV_VLLM
-    return {k_block + token_in_block * kX, v_block + token_in_block};
-#elif PAGEJIT_TOKEN_SCALES
-    return {k_block + token_in_block * params_.k_stride_token,
-            v_block + token_in_block * params_.v_stride_token,
-            block_id * static_cast<int64_t>(params_.k_scale_stride_block) +
-                token_in_block * params_.k_scale_stride_token,
-            block_id * static_cast<int64_t>(params_.v_scale_stride_block) +
-                token_in_block * params_.v_scale_stride_token};
-#else
-    return {k_block + token_in_block * params_.k_stride_token,
-            v_block + token_in_block * params_.v_stride_token};
-#endif
+    return block_id;
 #endif
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
   // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
-  PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
+  // `block` is find_block(tile_idx).
+  PAGEJIT_DEVICE void issue(int tile_idx, int block) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
 #if PAGEJIT_BLOCK_SPARSE
@@ -192,6 +172,7 @@ class KvStream {
 #else
     const Valid valid = {num_valid(tile_idx)};
 #endif
+    const KvRowOffsets rows = row_offsets(tile_idx, block);
 #if PAGEJIT_KV_VLLM
     if (has_tile) copy_k(stage, rows.k, valid);
     dev::cp_async_commit();
@@ -227,6 +208,38 @@ class KvStream {
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
 #endif
   };
+
+  // The row of token `lane` of this group in a tile; anything where there is no token, which is
+  // not read from.
+  PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
+    const int token = first_token(tile_idx) + dev::lane_idx();
+#if PAGEJIT_KV_CONTIGUOUS
+    const int64_t row = static_cast<int64_t>(first_row_) + token;
+#if PAGEJIT_TOKEN_SCALES
+    return {row * params_.k_stride_token, row * params_.v_stride_token,
+            row * params_.k_scale_stride_token, row * params_.v_scale_stride_token};
+#else
+    return {row * params_.k_stride_token, row * params_.v_stride_token};
+#endif
+#else
+    const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
+    const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
+    const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
+#if PAGEJIT_KV_VLLM
+    return {k_block + token_in_block * kX, v_block + token_in_block};
+#elif PAGEJIT_TOKEN_SCALES
+    return {k_block + token_in_block * params_.k_stride_token,
+            v_block + token_in_block * params_.v_stride_token,
+            block * static_cast<int64_t>(params_.k_scale_stride_block) +
+                token_in_block * params_.k_scale_stride_token,
+            block * static_cast<int64_t>(params_.v_scale_stride_block) +
+                token_in_block * params_.v_scale_stride_token};
+#else
+    return {k_block + token_in_block * params_.k_stride_token,
+            v_block + token_in_block * params_.v_stride_token};
+#endif
+#endif
+  }
 
 #if PAGEJIT_KV_F32
   struct alignas(16) Pad {  // rows begin at multiples of 16 bytes

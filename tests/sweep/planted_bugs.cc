@@ -43,8 +43,8 @@ const std::vector<PlantedBug>& planted_bugs() {
        "token_in_block * params_.k_stride_token};"},
       {"ValuesUseTheKeysHeadStride", kLoad, "kv_head_idx * params.v_stride_head",
        "kv_head_idx * params.k_stride_head"},
-      {"BlockOffsetsAre32Bit", kLoad, "block_id * static_cast<int64_t>(params_.k_stride_block)",
-       "static_cast<int>(static_cast<uint32_t>(block_id) * "
+      {"BlockOffsetsAre32Bit", kLoad, "block * static_cast<int64_t>(params_.k_stride_block)",
+       "static_cast<int>(static_cast<uint32_t>(block) * "
        "static_cast<uint32_t>(params_.k_stride_block))"},
       {"BlockTableRowsArePacked", kLoad, "static_cast<int64_t>(params.block_table_stride)",
        "static_cast<int64_t>(params.max_blocks_per_seq)"},

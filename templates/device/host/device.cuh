@@ -23,6 +23,7 @@ template <class T>
 PAGEJIT_UNCHECKED inline const T* hold(const T* p) {
   return p;
 }
+PAGEJIT_UNCHECKED inline int opaque(int v) { return v; }
 
 template <class T>
 PAGEJIT_UNCHECKED inline T load_global(const T* p, Loc loc = Loc::current()) {

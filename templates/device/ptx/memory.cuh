@@ -96,6 +96,14 @@ PAGEJIT_DEVICE const T* hold(const T* p) {
   return held;
 }
 
+// v, of which the compiler forgets what it knows: what is computed from it is not moved to the
+// front of a loop.
+PAGEJIT_DEVICE int opaque(int v) {
+  int same;
+  asm volatile("mov.b32 %0, %1;" : "=r"(same) : "r"(v));
+  return same;
+}
+
 // T is a trivial type of 1, 2, 4, 8 or 16 bytes, p is aligned to its size.
 template <class T>
 PAGEJIT_DEVICE T load_global(const T* p) {

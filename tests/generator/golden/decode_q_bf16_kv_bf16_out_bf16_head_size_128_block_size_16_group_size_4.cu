@@ -645,7 +645,8 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
-// offsets when they issue the copies.
+// offsets when they issue the copies. Until then a lane keeps the id alone: of offsets, a ring of
+// many stages would fill the registers before its first tile.
 
 
 // Where one token's row starts in the caches, in KvElement; anything where there is no token, whose
@@ -653,10 +654,10 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
-#line 15 "attention/load_kv.cuh"
+#line 16 "attention/load_kv.cuh"
 };
 
-#line 18 "attention/load_kv.cuh"
+#line 19 "attention/load_kv.cuh"
 // How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long as
 // the others.
 template <AttentionConfig C, int kElements>
@@ -675,7 +676,7 @@ struct RowCopy {
   static constexpr int kPartChunks = kChunks / kParts;
   static constexpr int kRowsPerPass = 32 / kPartChunks;
 };
-#line 37 "attention/load_kv.cuh"
+#line 38 "attention/load_kv.cuh"
 
 template <AttentionConfig C>
 class KvStream {
@@ -693,10 +694,10 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 63 "attention/load_kv.cuh"
+#line 64 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 66 "attention/load_kv.cuh"
+#line 67 "attention/load_kv.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -711,7 +712,7 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
-#line 86 "attention/load_kv.cuh"
+#line 87 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
@@ -723,76 +724,89 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
-#line 111 "attention/load_kv.cuh"
+#line 112 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (C.head_size != C.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
-#line 118 "attention/load_kv.cuh"
+#line 119 "attention/load_kv.cuh"
           *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
-#line 126 "attention/load_kv.cuh"
+#line 127 "attention/load_kv.cuh"
         }
       }
     }
-#line 130 "attention/load_kv.cuh"
+#line 131 "attention/load_kv.cuh"
   }
 
-  // The row of token `lane` of this group in a tile. One load of a block id per lane, coalesced.
-  PAGEJIT_DEVICE KvRowOffsets locate(int tile_idx) const {
+  // The block of token `lane` of this group in a tile: one load per lane, coalesced. 0 where there is
+  // no token or no block.
+  PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
+#line 139 "attention/load_kv.cuh"
     const int lane = dev::lane_idx();
     const int token = first_token(tile_idx) + lane;
     bool exists = tile_idx < num_tiles_ && lane < C.group_tokens && token < work_.token_end;
-#line 150 "attention/load_kv.cuh"
+#line 145 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
-    const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
-    // Of a token that does not exist: 0, and an offset that is not read from.
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 161 "attention/load_kv.cuh"
-    const int64_t k_block = block_id * static_cast<int64_t>(params_.k_stride_block);
-    const int64_t v_block = block_id * static_cast<int64_t>(params_.v_stride_block);
-#line 173 "attention/load_kv.cuh"
-    return {k_block + token_in_block * params_.k_stride_token,
-            v_block + token_in_block * params_.v_stride_token};
-#line 177 "attention/load_kv.cuh"
+#line 154 "attention/load_kv.cuh"
+    return block_id;
+#line 156 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
   // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
-  PAGEJIT_DEVICE void issue(int tile_idx, const KvRowOffsets& rows) {
+  // `block` is find_block(tile_idx).
+  PAGEJIT_DEVICE void issue(int tile_idx, int block) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 188 "attention/load_kv.cuh"
+#line 168 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 193 "attention/load_kv.cuh"
+#line 173 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 203 "attention/load_kv.cuh"
+#line 175 "attention/load_kv.cuh"
+    const KvRowOffsets rows = row_offsets(tile_idx, block);
+#line 184 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
-#line 208 "attention/load_kv.cuh"
+#line 189 "attention/load_kv.cuh"
     dev::cp_async_commit();
-#line 212 "attention/load_kv.cuh"
+#line 193 "attention/load_kv.cuh"
     if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
-#line 215 "attention/load_kv.cuh"
+#line 196 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 226 "attention/load_kv.cuh"
+#line 207 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 229 "attention/load_kv.cuh"
+#line 210 "attention/load_kv.cuh"
   };
 
-#line 236 "attention/load_kv.cuh"
+  // The row of token `lane` of this group in a tile; anything where there is no token, which is
+  // not read from.
+  PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
+    const int token = first_token(tile_idx) + dev::lane_idx();
+#line 225 "attention/load_kv.cuh"
+    const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
+    const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
+    const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
+#line 238 "attention/load_kv.cuh"
+    return {k_block + token_in_block * params_.k_stride_token,
+            v_block + token_in_block * params_.v_stride_token};
+#line 242 "attention/load_kv.cuh"
+  }
+
+#line 249 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 240 "attention/load_kv.cuh"
+#line 253 "attention/load_kv.cuh"
 
-#line 286 "attention/load_kv.cuh"
+#line 299 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -831,16 +845,16 @@ class KvStream {
     }
   }
 
-#line 337 "attention/load_kv.cuh"
+#line 350 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 350 "attention/load_kv.cuh"
+#line 363 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 352 "attention/load_kv.cuh"
+#line 365 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -1598,9 +1612,9 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   KvStream<C> stream(params, work, shared.u.ring[token_group], token_group, row_warp);
 
   // All block ids of the first tiles at once: one latency, not one per stage.
-  KvRowOffsets first_rows[kStages];
+  int first_blocks[kStages];
 #pragma unroll
-  for (int tile = 0; tile < kStages; ++tile) first_rows[tile] = stream.locate(tile);
+  for (int tile = 0; tile < kStages; ++tile) first_blocks[tile] = stream.find_block(tile);
   stream.clear_pad();
 
   Query<C> query;
@@ -1609,7 +1623,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
 #line 42 "attention/attention.cuh"
   const float scale_log2 = score_scale_log2(params, work);
 
-  KvRowOffsets rows = first_rows[0];
+  int block = first_blocks[0];
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
@@ -1621,16 +1635,16 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       sync_group<C>(token_group);
 #line 57 "attention/attention.cuh"
     }
-    stream.issue(tile + kStages - 1, rows);
+    stream.issue(tile + kStages - 1, block);
     if (tile < 0) {
-      // A constant index for each round keeps first_rows in registers.
+      // A constant index for each round keeps first_blocks in registers.
 #pragma unroll
       for (int i = 1; i < kStages; ++i) {
-        if (tile + kStages == i) rows = first_rows[i];
+        if (tile + kStages == i) block = first_blocks[i];
       }
       continue;
     }
-    rows = stream.locate(tile + kStages);
+    block = stream.find_block(tile + kStages);
 #line 72 "attention/attention.cuh"
 
     const KvStage<C>& stage = stream.next_stage();
@@ -1703,9 +1717,9 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 
-#line 175 "attention/attention.cuh"
+#line 179 "attention/attention.cuh"
   serve_split<C>(params, work, shared);
-#line 177 "attention/attention.cuh"
+#line 181 "attention/attention.cuh"
 }
 #line 41 "attention/attention.cu.tmpl"
 
