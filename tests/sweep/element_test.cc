@@ -224,11 +224,14 @@ void add_value_head_sizes(std::vector<ElementCase>& cases) {
   }
 }
 
-// K and V of f32: everything that looks at operands, scores or rows, and shapes at both ends.
+// K and V of f32: everything that looks at operands, scores or rows, and shapes at both ends; each
+// for two numbers of queries in turn.
 void add_f32_caches(std::vector<ElementCase>& cases) {
+  int row = 0;
   const auto add = [&](std::string name, const auto& change) {
-    for (const QueryLengths queries :
-         {QueryLengths::kOne, QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
+    constexpr QueryLengths kPairs[][2] = {{QueryLengths::kOne, QueryLengths::kMany},
+                                          {QueryLengths::kFew, QueryLengths::kShared}};
+    for (const QueryLengths queries : kPairs[row++ % 2]) {
       ElementCase c;
       c.spec = make_spec(kF32, 128, 16, 4);
       c.spec.queries = queries;

@@ -7,7 +7,8 @@
 // the mean error. Per query token, because results of n keys are of the size of sqrt(1/n): the
 // rounding of a query that sees few would hide a key that another one lost. compare.cc has the
 // reason for each constant. One rounding more than the naive error always passes: the result is
-// rounded at last, and a greater element takes a greater error.
+// rounded at last, and a greater element takes a greater error. With scales of tokens so does the
+// error of a sum in float32.
 #pragma once
 
 #include <cstdint>
