@@ -151,7 +151,7 @@ TEST_P(HeadSizeMatrixTest, EveryCombinationOfTypesCompilesWithoutSpills) {
   EXPECT_EQ(cell, 9);
 }
 
-TEST_P(HeadSizeMatrixTest, LayoutsAndExtremeHeadSizesCompileWithoutSpills) {
+TEST_P(FeatureMatrixTest, LayoutsAndExtremeHeadSizesCompileWithoutSpills) {
   constexpr auto kE4m3 = DataType::kFloat8E4m3;
   for (const int block_size : {8, 32}) {
     KernelSpec spec{.head_size = 128, .block_size = block_size, .group_size = 4};
@@ -172,7 +172,7 @@ TEST_P(HeadSizeMatrixTest, LayoutsAndExtremeHeadSizesCompileWithoutSpills) {
 }
 
 // A scale for each token, each alignment, results of 8 bits, V's own head size.
-TEST_P(HeadSizeMatrixTest, TokenScalesAndValueHeadSizesCompileWithoutSpills) {
+TEST_P(FeatureMatrixTest, TokenScalesAndValueHeadSizesCompileWithoutSpills) {
   constexpr auto kInt8 = DataType::kInt8;
   constexpr auto kE4m3 = DataType::kFloat8E4m3;
   for (const QueryLengths queries : {QueryLengths::kOne, QueryLengths::kMany}) {
@@ -283,7 +283,7 @@ TEST_P(FeatureMatrixTest, KernelsOfSharedPrefixesCompileWithoutSpills) {
 }
 
 // Ragged queries, plain and with everything on.
-TEST_P(HeadSizeMatrixTest, RaggedKernelsCompileWithoutSpills) {
+TEST_P(FeatureMatrixTest, RaggedKernelsCompileWithoutSpills) {
   constexpr Shape kShapes[] = {{16, 3}, {64, 8}, {72, 5}, {128, 1}, {128, 4}, {256, 2}};
   for (const QueryLengths queries :
        {QueryLengths::kFew, QueryLengths::kMany, QueryLengths::kShared}) {
