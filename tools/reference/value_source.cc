@@ -127,11 +127,13 @@ bool ValueSource::is_extreme_element(int i) const {
 }
 
 // Beside large scores the small part is a multiple of 1/4, its products of 1/16; with |q.k| <
-// 2^20 all sums are exact in the 24 bits of float32. All types can hold it, but that e5m2 rounds
-// some to multiples of 1/2.
+// 2^20 all sums are exact in the 24 bits of float32. Heads beyond 256 have a scale so small that
+// |q.k| is up to 2^21: there multiples of 1/2. All types can hold it, but that e5m2 rounds some to
+// multiples of 1/2.
 float ValueSource::small_value(SplitMix64& rng) const {
   const float value = rng.normal();
-  return is_extreme() ? std::round(value * 4) / 4 : value;
+  const float steps = options_.spec.head_size <= 256 ? 4.0f : 2.0f;
+  return is_extreme() ? std::round(value * steps) / steps : value;
 }
 
 // Such that values divided by their scale take the whole range of the type; those of K beside large
