@@ -1,0 +1,114 @@
+#include "generator/tile_cost.h"
+
+namespace pagejit {
+namespace {
+
+constexpr double kMemoryLatencyUs = 1;  // under load
+
+// One SM's share of the L2 cache's bandwidth.
+constexpr double kL2BytesPerClock = 40;
+
+// Of so many elements of K or V.
+int row_bytes(const AttentionConfig& c, int num_elements) {
+  return pagejit_shared::kv_units(c, num_elements) * pagejit_shared::kv_bytes(c);
+}
+
+// Of K and V.
+int kv_token_bytes(const AttentionConfig& c) { return row_bytes(c, c.head_size + c.head_size_v); }
+
+// Where copies go through registers: the loads that a lane has under way, and the fragments of the
+// further token tiles, which ptxas loads early. As kernels compiled for sm_75 have them.
+int registers_of_copies(const AttentionConfig& c) {
+  const int depth_tiles = c.head_size_padded / 16;
+  const int row_chunks = row_bytes(c, c.head_size) / 16;
+  const int chunks_per_lane = c.group_tokens * row_chunks / (32 * c.row_warps);
+  constexpr int kChunksAtOnce = 8;
+  return 4 * std::min(chunks_per_lane, kChunksAtOnce) + 4 * depth_tiles * (c.group_tokens / 16 - 1);
+}
+
+// mma for one product of fragments.
+int products_of_terms(const AttentionConfig& c) {
+  const int terms = pagejit_shared::operand_terms(c);
+  return terms * (terms + 1) / 2;
+}
+
+}  // namespace
+
+int estimate_registers(const AttentionConfig& c, const Arch& arch) {
+  const int depth_tiles = c.head_size_padded / 16;
+  const int token_tiles = c.group_tokens / 16;
+  const int accumulators = c.head_size_v_padded / 16 * c.row_tiles * 4;
+  // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses; of
+  // more than one term also for each tile of tokens.
+  const int terms = pagejit_shared::operand_terms(c);
+  const int query = c.q_in_registers ? depth_tiles * c.row_tiles * 2 * terms
+                                     : 12 * c.row_tiles * (terms == 1 ? 1 : terms * token_tiles);
+  const int scores_and_p = token_tiles * c.row_tiles * (6 + 2 * terms);
+  // A fragment of K or V in its terms, values of the next one, and the sums of products.
+  const int split_operand = pagejit_shared::has_f32_kv(c) ? 4 * terms + 12 + 4 * c.row_tiles : 0;
+  constexpr int kOther = 84;  // measured rest of compiled kernels, d 64 to 256
+  // Positions, slopes, limits and constants of what is switched on, as compiled kernels have them.
+  const int features = (c.is_ragged ? 3 : 0) + (c.is_batch_invariant ? 6 : 0) +
+                       (c.has_alibi ? 2 * c.row_tiles : 0) +
+                       (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
+                       (c.is_block_sparse ? (c.is_ragged ? 4 : 2) * c.row_tiles + 8 : 0) +
+                       (c.has_custom_mask ? 6 * c.row_tiles + 12 : 0) +
+                       (pagejit_shared::uses_bidirectional_ranges(c) ? 4 * c.row_tiles + 3 : 0) +
+                       (c.has_qq_bias ? 4 * c.row_tiles * token_tiles + 8 : 0) +
+                       (c.has_token_scales ? 8 + 4 * token_tiles : 0);
+  return accumulators + query + scores_and_p + split_operand + features + kOther +
+         (arch.has_async_copy() ? 0 : registers_of_copies(c));
+}
+
+double product_clocks_per_token(const AttentionConfig& c) {
+  const double depth_tiles = (c.head_size_padded + c.head_size_v_padded) / 16;  // of both
+  const double row_tiles = c.row_warps * c.row_tiles;
+  return 2 * depth_tiles * row_tiles / 16 * products_of_terms(c);
+}
+
+TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
+  const double key_tiles = c.head_size_padded / 16;
+  const double depth_tiles = key_tiles + c.head_size_v_padded / 16;  // of both products
+  const double token_tiles = c.group_tokens / 16;
+  const double row_tiles = c.row_warps * c.row_tiles;
+  TokenCost cost;
+  const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
+  const double token_bytes = kv_token_bytes(c);
+  cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
+  cost.tensor = product_clocks_per_token(c) * (arch.has_async_copy() ? 1 : 2);
+  const double query_reads =
+      c.q_in_registers ? 0
+                       : key_tiles * row_tiles * 2 * pagejit_shared::operand_terms(c) / token_tiles;
+  const double padded_bytes = row_bytes(c, c.head_size_padded + c.head_size_v_padded);
+  cost.shared = (padded_bytes / 16 * c.row_warps * 2 + query_reads) / 16 + token_bytes / 128;
+  // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
+  // the head, and the other instructions of the tile, which one warp issues one by one.
+  const double chain = 400 + key_tiles * 18 + token_tiles * depth_tiles * (1 + c.row_tiles * 2);
+  // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have;
+  // of int4 18 of arithmetic more, 1 ldmatrix less. Of f32: 2 loads more, 11 to split each of 4
+  // pairs; 5 mma and 4 additions more for each 8 rows.
+  const double conversions_each = c.kv_type == pagejit_shared::Element::kInt4 ? 9
+                                  : pagejit_shared::kv_bytes(c) == 1          ? 6
+                                  : pagejit_shared::has_f32_kv(c)             ? 46 + 9 * c.row_tiles
+                                                                              : 0;
+  const double conversions = conversions_each * token_tiles * depth_tiles;
+  const double tokens_at_once = c.min_ctas_per_sm * c.token_groups * c.group_tokens;
+  // Half of the warps may be waiting for copies. Where these are not asynchronous, each warp waits
+  // for its own, one latency of the memory in each tile.
+  cost.latency =
+      arch.has_async_copy()
+          ? 2 * (chain + conversions) / tokens_at_once
+          : (chain + conversions + kMemoryLatencyUs * arch.clock_ghz * 1000) / tokens_at_once;
+  return cost;
+}
+
+int bytes_in_flight(const AttentionConfig& c) {
+  return c.min_ctas_per_sm * (c.num_stages - 1) * c.token_groups * c.group_tokens *
+         kv_token_bytes(c);
+}
+
+int bytes_in_flight_needed(const Arch& arch) {
+  return static_cast<int>(2 * kMemoryLatencyUs * arch.bandwidth_bytes_per_us);
+}
+
+}  // namespace pagejit
