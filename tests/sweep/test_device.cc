@@ -184,6 +184,11 @@ void DeviceTest::expect_passes(const KernelSpec& spec, const CheckOptions& optio
   EXPECT_TRUE(result->passed) << result->sentence;
 }
 
+bool DeviceTest::lacks_memory(const Status& status) const {
+  return device_->emulator == nullptr &&
+         status.message().find("OUT_OF_MEMORY") != std::string::npos;
+}
+
 std::string DeviceTest::report() const {
   return device_->emulator == nullptr ? "" : "\n" + device_->emulator->last_report();
 }

@@ -86,6 +86,8 @@ class DeviceTest : public testing::Test {
                                  const ReferenceResults& reference);
   // One check on random data; fails the test where it does not run or does not pass.
   void expect_passes(const KernelSpec& spec, const CheckOptions& options);
+  // Whether a GPU is too small for a test that needs much memory; the emulator never is.
+  bool lacks_memory(const Status& status) const;
   // What to add to a failure: the emulator's last report.
   std::string report() const;
 

@@ -8,42 +8,17 @@
 #include "generator/arch.h"
 #include "generator/planner.h"
 #include "generator/renderer.h"
-#include "runtime/jit/compiler.h"
 #include "tests/templates/device_function_cases.h"
+#include "tests/templates/nvrtc_target.h"
 
 namespace pagejit {
 namespace {
-
-std::shared_ptr<Compiler> nvrtc() {
-  // One for the program: its threads and the opened library are shared by all tests.
-  static const std::shared_ptr<Compiler> compiler = make_nvrtc_compiler("");
-  return compiler;
-}
-
-// Every target that pagejit knows; the tests ask NVRTC which of them it takes.
-std::vector<Target> known_targets() {
-  std::vector<Target> targets;
-  for (const Arch& arch : known_archs()) {
-    targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kPlain});
-    if (arch.has_exact_variant) {
-      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kExact});
-    }
-    if (arch.has_family_variant) {
-      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kFamily});
-    }
-  }
-  return targets;
-}
 
 std::string test_name(const Target& target) { return target.to_string(); }
 
 class CompileMatrixTest : public ::testing::TestWithParam<Target> {
  protected:
-  void SetUp() override {
-    const Status status = nvrtc()->check_target(GetParam());
-    if (status.code() == StatusCode::kUnsupported) GTEST_SKIP() << status.message();
-    ASSERT_TRUE(status) << status.to_string();
-  }
+  void SetUp() override { require_target(GetParam()); }
 
   // `allowed_bytes`: what may be spilled, and what the stack may have.
   void expect_clean(const KernelSpec& spec, int allowed_bytes = 0) {
@@ -98,7 +73,7 @@ TEST_P(CompileMatrixTest, ShapesOfRealModelsCompileWithoutSpills) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CompileMatrixTest, ::testing::ValuesIn(known_targets()),
+INSTANTIATE_TEST_SUITE_P(Targets, CompileMatrixTest, ::testing::ValuesIn(known_targets(true)),
                          [](const auto& test) { return test_name(test.param); });
 
 // The cells of the suite's head sizes, with odd groups and block sizes mixed in.

@@ -8,36 +8,16 @@
 #include "generator/arch.h"
 #include "generator/families.h"
 #include "generator/renderer.h"
-#include "runtime/jit/compiler.h"
+#include "tests/templates/nvrtc_target.h"
 
 namespace pagejit {
 namespace {
 
 constexpr DataType kWideTypes[] = {DataType::kFloat16, DataType::kBFloat16, DataType::kFloat32};
 
-std::shared_ptr<Compiler> nvrtc() {
-  // One for the program: its threads and the opened library are shared by all tests.
-  static const std::shared_ptr<Compiler> compiler = make_nvrtc_compiler("");
-  return compiler;
-}
-
-// Every architecture that pagejit knows; the tests ask NVRTC which of them it takes. Variants
-// differ in instructions that these kernels do not use.
-std::vector<Target> known_targets() {
-  std::vector<Target> targets;
-  for (const Arch& arch : known_archs()) {
-    targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kPlain});
-  }
-  return targets;
-}
-
 class FamilyMatrixTest : public ::testing::TestWithParam<Target> {
  protected:
-  void SetUp() override {
-    const Status status = nvrtc()->check_target(GetParam());
-    if (status.code() == StatusCode::kUnsupported) GTEST_SKIP() << status.message();
-    ASSERT_TRUE(status) << status.to_string();
-  }
+  void SetUp() override { require_target(GetParam()); }
 
   static void expect_clean(const AnySpec& spec) {
     SCOPED_TRACE(text_of(spec) + " for " + GetParam().to_string());
@@ -120,7 +100,7 @@ TEST_P(FamilyMatrixTest, CacheOperationsCompileWithoutSpills) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest, ::testing::ValuesIn(known_targets()),
+INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest, ::testing::ValuesIn(known_targets(false)),
                          [](const auto& test) { return test.param.to_string(); });
 
 }  // namespace

@@ -10,16 +10,10 @@
 
 #include "generator/families.h"
 #include "generator/renderer.h"
-#include "runtime/jit/compiler.h"
+#include "tests/templates/nvrtc_target.h"
 
 namespace pagejit {
 namespace {
-
-std::shared_ptr<Compiler> nvrtc() {
-  // One for the program: its threads and the opened library are shared by all tests.
-  static const std::shared_ptr<Compiler> compiler = make_nvrtc_compiler("");
-  return compiler;
-}
 
 struct Counts {
   int waits = 0;
@@ -67,11 +61,7 @@ Counts count_instructions(std::string_view cubin) {
 
 class PdlMatrixTest : public ::testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    const Status status = nvrtc()->check_target(target());
-    if (status.code() == StatusCode::kUnsupported) GTEST_SKIP() << status.message();
-    ASSERT_TRUE(status) << status.to_string();
-  }
+  void SetUp() override { require_target(target()); }
 
   static Target target() { return *parse_target(GetParam()); }
 

@@ -9,9 +9,9 @@
 
 #include "generator/planner.h"
 #include "generator/renderer.h"
-#include "runtime/jit/compiler.h"
 #include "tests/generator/spec_space.h"
 #include "tests/sweep/sweep_main.h"
+#include "tests/templates/nvrtc_target.h"
 
 namespace pagejit {
 namespace {
@@ -23,11 +23,10 @@ constexpr int kSeed = 3;
 class SpecSampleTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SpecSampleTest, LegalSpecsCompile) {
-  static const std::shared_ptr<Compiler> nvrtc = make_nvrtc_compiler("", 1);
+  static const std::shared_ptr<Compiler> one_thread = make_nvrtc_compiler("", 1);
   const Target target = *parse_target(GetParam());
-  const Status known = nvrtc->check_target(target);
-  if (known.code() == StatusCode::kUnsupported) GTEST_SKIP() << known.message();
-  ASSERT_TRUE(known) << known.to_string();
+  require_target(target);
+  if (IsSkipped() || HasFatalFailure()) return;
   SplitMix64 rng(kSeed);
   std::vector<double> times;  // ms, by one thread of NVRTC
   std::string slowest;
@@ -38,7 +37,7 @@ TEST_P(SpecSampleTest, LegalSpecsCompile) {
     if (!config) continue;  // too large for the target, or not of its types: spec_space_test
     const Result<KernelSource> source = render(*config);
     ASSERT_TRUE(source) << source.status().to_string();
-    const Result<CompiledImage> compiled = nvrtc->compile(*source);
+    const Result<CompiledImage> compiled = one_thread->compile(*source);
     ASSERT_TRUE(compiled) << canonical_text(spec) << ": " << compiled.status().to_string();
     const double ms = compiled->compile_ms;
     if (times.empty() || ms > *std::max_element(times.begin(), times.end())) {

@@ -1,0 +1,52 @@
+// What the tests that compile share: the compiler, and which targets it must know.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "generator/arch.h"
+#include "runtime/jit/compiler.h"
+
+namespace pagejit {
+
+// One for the program: its threads and the opened library are shared by all tests.
+inline std::shared_ptr<Compiler> nvrtc() {
+  static const std::shared_ptr<Compiler> compiler = make_nvrtc_compiler("");
+  return compiler;
+}
+
+// Skips the test where NVRTC does not know the target. NVRTC 12.4, the oldest that is served, knows
+// these: for them that is a failure.
+inline void require_target(const Target& target) {
+  constexpr int kAlwaysKnown[] = {75, 80, 86, 87, 89, 90};
+  const Status status = nvrtc()->check_target(target);
+  const bool may_be_unknown =
+      std::find(std::begin(kAlwaysKnown), std::end(kAlwaysKnown), target.sm) ==
+      std::end(kAlwaysKnown);
+  if (may_be_unknown && status.code() == StatusCode::kUnsupported) {
+    GTEST_SKIP() << status.message();
+  }
+  ASSERT_TRUE(status) << status.to_string();
+}
+
+// Every architecture that pagejit knows, as plain targets; with_variants: as a and f targets too.
+inline std::vector<Target> known_targets(bool with_variants) {
+  std::vector<Target> targets;
+  for (const Arch& arch : known_archs()) {
+    targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kPlain});
+    if (!with_variants) continue;
+    if (arch.has_exact_variant) {
+      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kExact});
+    }
+    if (arch.has_family_variant) {
+      targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kFamily});
+    }
+  }
+  return targets;
+}
+
+}  // namespace pagejit
