@@ -1,18 +1,21 @@
 #include "cache/sha256.h"
 
-#include <sha2.h>
+// The functions of SHA-256 alone: EVP, which OpenSSL prefers since 3.0, would link megabytes of
+// providers into the library.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 namespace pagejit::cache {
 
 Digest sha256(std::initializer_list<std::string_view> parts) {
-  SHA2_CTX context;
-  SHA256Init(&context);
+  SHA256_CTX context;
+  SHA256_Init(&context);
   for (std::string_view part : parts) {
     if (part.empty()) continue;  // its data() may be null
-    SHA256Update(&context, reinterpret_cast<const uint8_t*>(part.data()), part.size());
+    SHA256_Update(&context, part.data(), part.size());
   }
   Digest digest;
-  SHA256Final(digest.data(), &context);
+  SHA256_Final(digest.data(), &context);
   return digest;
 }
 

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) of byte strings, and hexadecimal text. A thin face on libmd, so that only
+// SHA-256 (FIPS 180-4) of byte strings, and hexadecimal text. A thin face on OpenSSL, so that only
 // sha256.cc includes its header; not a streaming interface, because everything that the cache
 // hashes is already in memory. Thread-safety: pure functions.
 #pragma once

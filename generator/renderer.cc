@@ -26,7 +26,10 @@ std::string prelude_of(const Target& target, bool pdl) {
 class Inliner {
  public:
   explicit Inliner(const TemplateSet& templates, TextSwitches switches = {})
-      : templates_(templates), switches_(std::move(switches)) {}
+      : templates_(templates), switches_(std::move(switches)) {
+    // More than any source has; growing by doubling would copy it a dozen times.
+    out_.reserve(size_t{192} << 10);
+  }
 
   void append_text(std::string_view text) { out_ += text; }
 

@@ -25,6 +25,7 @@ bool take_word(std::string_view line, std::string_view word, std::string_view& r
 }  // namespace
 
 Result<TextConditions::Line> TextConditions::next(std::string_view line) {
+  if (!line.starts_with('#')) return keeps() ? Line::kKept : Line::kDropped;  // nearly all lines
   std::string_view rest;
   if (take_word(line, "#if", rest)) {
     const Result<bool> value = evaluate(rest);

@@ -53,7 +53,7 @@ needs libgmock-dev have_archive libgmock.a
 needs libbenchmark-dev have_header benchmark/benchmark.h
 needs libcli11-dev have_header CLI/CLI.hpp
 needs nlohmann-json3-dev have_header nlohmann/json.hpp
-needs libmd-dev have_header sha2.h
+needs libssl-dev have_archive libcrypto.a
 
 # ---- CUDA ------------------------------------------------------------------------------------------------------------
 wheels_are_unpacked() {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -84,6 +85,15 @@ std::string path_of_handle(void* handle) {
     return {};
   }
   return map->l_name;
+}
+
+// False where path_if_open() of NVRTC need not be asked: with RTLD_NOLOAD glibc still looks through
+// every folder for a library that is not open, some hundred system calls.
+bool any_nvrtc_is_open() {
+  const auto look = [](dl_phdr_info* info, size_t, void*) {
+    return info->dlpi_name != nullptr && std::strstr(info->dlpi_name, "nvrtc") != nullptr ? 1 : 0;
+  };
+  return dl_iterate_phdr(look, nullptr) != 0;
 }
 
 // Where `name` is open in this process; "" where it is not. A library stays open for ever once
@@ -204,34 +214,39 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const NvrtcFiles&
   return std::shared_ptr<const NvrtcLibrary>(std::move(library));
 }
 
-std::vector<NvrtcCandidate> NvrtcFinder::candidates(bool may_load,
-                                                    std::vector<std::string>& searched) const {
-  std::vector<NvrtcCandidate> result;
+bool NvrtcFinder::search(bool may_load, const std::function<bool(const NvrtcCandidate&)>& use,
+                         std::vector<std::string>& searched) const {
   const bool ask_loader = search_.ask_loader && search_.explicit_path.empty();
+  bool any = false;
+  const auto show = [&](const std::string& path, const std::string& origin) {
+    any = true;
+    return use({path, resolved_path(path), origin});
+  };
   if (ask_loader) {
     searched.push_back("libraries that are open in this process");
     for (const char* soname : kNvrtcSonames) {
-      if (const std::string path = path_if_open(soname); !path.empty()) {
-        result.push_back({path, "open in this process"});
-      }
+      const std::string path = any_nvrtc_is_open() ? path_if_open(soname) : "";
+      if (!path.empty() && show(path, "open in this process")) return true;
     }
   }
-  NvrtcCandidates found = find_nvrtc_candidates(search_);
-  for (NvrtcCandidate& candidate : found.found) result.push_back(std::move(candidate));
-  searched.insert(searched.end(), found.searched.begin(), found.searched.end());
+  const auto use_found = [&](const NvrtcCandidate& candidate) {
+    any = true;
+    return use(candidate);
+  };
+  if (search_nvrtc(search_, use_found, searched)) return true;
   // What only the loader can find (a RUNPATH, a loader other than glibc's) has to be loaded to
   // learn where it is.
-  if (ask_loader && may_load && result.empty()) {
+  if (ask_loader && may_load && !any) {
     searched.push_back("libnvrtc.so.13 and libnvrtc.so.12 by the dynamic loader itself");
     for (const char* soname : kNvrtcSonames) {
       if (void* handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL)) {
-        result.push_back({path_of_handle(handle), "found by the dynamic loader"});
+        if (show(path_of_handle(handle), "found by the dynamic loader")) return true;
       } else {
         loader_error();
       }
     }
   }
-  return result;
+  return false;
 }
 
 Result<NvrtcFiles> NvrtcFinder::find(bool may_load) {
@@ -245,22 +260,23 @@ Result<NvrtcFiles> NvrtcFinder::find_locked(bool may_load) {
   std::string reasons;
   std::vector<std::string> searched;
   std::set<std::string> tried;
-  for (const NvrtcCandidate& candidate : candidates(may_load, searched)) {
-    const std::string resolved = resolved_path(candidate.path);
-    if (!tried.insert(resolved).second) continue;
+  const auto use = [&](const NvrtcCandidate& candidate) {
+    if (!tried.insert(candidate.resolved).second) return false;
     std::string reason;
-    if (const auto dropped = dropped_.find(resolved); dropped != dropped_.end()) {
+    if (const auto dropped = dropped_.find(candidate.resolved); dropped != dropped_.end()) {
       reason = dropped->second;
     } else {
       Result<NvrtcFiles> files = inspect_nvrtc(candidate.path);
       if (files) {
         chosen_ = std::make_unique<const NvrtcFiles>(std::move(*files));
-        return *chosen_;
+        return true;
       }
       reason = files.status().message();
     }
     reasons += (reasons.empty() ? "" : "; ") + reason + " (" + candidate.origin + ")";
-  }
+    return false;
+  };
+  if (search(may_load, use, searched)) return *chosen_;
   std::string places;
   for (const std::string& place : searched) places += "looked at " + place + "\n";
   const std::string& explicit_path = search_.explicit_path;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -112,7 +113,9 @@ class NvrtcFinder {
 
  private:
   Result<NvrtcFiles> find_locked(bool may_load);
-  std::vector<NvrtcCandidate> candidates(bool may_load, std::vector<std::string>& searched) const;
+  // As search_nvrtc(), with what the loader knows before and after.
+  bool search(bool may_load, const std::function<bool(const NvrtcCandidate&)>& use,
+              std::vector<std::string>& searched) const;
 
   const NvrtcSearch search_;
   std::mutex mutex_;

@@ -51,11 +51,14 @@ std::vector<std::string> folders_beginning_with(const std::string& parent,
   return names;
 }
 
-class Collector {
+class Searcher {
  public:
-  explicit Collector(const NvrtcSearch& search) : search_(search) {}
+  Searcher(const NvrtcSearch& search, const std::function<bool(const NvrtcCandidate&)>& use,
+           std::vector<std::string>& searched)
+      : search_(search), use_(use), searched_(searched) {}
 
-  NvrtcCandidates collect() {
+  // Each step looks at nothing once a candidate has been taken.
+  bool run() {
     if (!search_.explicit_path.empty()) {
       explicit_path();
     } else {
@@ -64,25 +67,28 @@ class Collector {
       wheels();
       own_folder();
     }
-    return std::move(result_);
+    return taken_;
   }
 
  private:
   std::string variable(const char* name) const { return search_.environment(name).value_or(""); }
 
   void add_file(const std::string& path, const std::string& origin) {
-    if (!is_file(path) || !seen_.insert(resolved_path(path)).second) return;
-    result_.found.push_back({path, origin});
+    if (taken_ || !is_file(path)) return;
+    std::string resolved = resolved_path(path);
+    if (seen_.insert(resolved).second) taken_ = use_({path, std::move(resolved), origin});
   }
 
   void add_folder(const std::string& folder, const std::string& origin) {
-    result_.searched.push_back(folder + " (" + origin + ")");
+    if (taken_) return;
+    searched_.push_back(folder + " (" + origin + ")");
     for (const char* soname : kNvrtcSonames) add_file(folder + "/" + soname, origin);
   }
 
   void add_toolkit(const std::string& root, const std::string& origin) {
+    if (taken_) return;
     if (!is_folder(root)) {
-      result_.searched.push_back(root + " (" + origin + ")");
+      searched_.push_back(root + " (" + origin + ")");
       return;
     }
     for (const char* folder : kToolkitFolders) add_folder(root + "/" + folder, origin);
@@ -94,6 +100,7 @@ class Collector {
 
   // `library_folder`/python3*/site-packages and the like.
   void add_sites_of_pythons(const std::string& library_folder, const std::string& origin) {
+    if (taken_) return;
     for (const std::string& python : folders_beginning_with(library_folder, "python3")) {
       for (const char* packages : {"/site-packages", "/dist-packages"}) {
         const std::string site = library_folder + "/" + python + packages;
@@ -106,7 +113,7 @@ class Collector {
     const std::string origin = "explicit path";
     const std::string& path = search_.explicit_path;
     if (!is_folder(path)) {
-      result_.searched.push_back(path + " (" + origin + ")");
+      searched_.push_back(path + " (" + origin + ")");
       add_file(path, origin);
       return;
     }
@@ -118,8 +125,8 @@ class Collector {
   void loader() {
     const std::string origin = "loader search path";
     for (const char* soname : kNvrtcSonames) {
-      result_.searched.push_back(std::string(soname) +
-                                 " (LD_LIBRARY_PATH, ld.so.cache, default folders)");
+      if (taken_) return;
+      searched_.push_back(std::string(soname) + " (LD_LIBRARY_PATH, ld.so.cache, default folders)");
       for (const std::string& path : loader_paths(soname, search_.environment, search_.root)) {
         add_file(path, origin);
       }
@@ -132,6 +139,7 @@ class Collector {
     }
     const std::string local = search_.root + "/usr/local";
     add_toolkit(local + "/cuda", "toolkit");
+    if (taken_) return;
     for (const std::string& name : folders_beginning_with(local, "cuda-")) {
       add_toolkit(local + "/" + name, "toolkit");
     }
@@ -165,12 +173,12 @@ class Collector {
 
   void own_folder() {
     std::string folder = search_.library_folder;
-    for (int i = 0; i <= kParentsSearched && !folder.empty(); ++i) {
+    for (int i = 0; i <= kParentsSearched && !folder.empty() && !taken_; ++i) {
       const std::string deps = (folder == "/" ? "" : folder) + "/.deps";
       if (is_trusted(deps)) {
         add_site(deps + "/python", "set-up");
       } else {
-        result_.searched.push_back(deps + " (set-up)");
+        searched_.push_back(deps + " (set-up)");
       }
       if (folder == "/" || folder == ".") break;
       folder = folder_of(folder);
@@ -178,14 +186,17 @@ class Collector {
   }
 
   const NvrtcSearch& search_;
-  NvrtcCandidates result_;
+  const std::function<bool(const NvrtcCandidate&)>& use_;
+  std::vector<std::string>& searched_;
+  bool taken_ = false;
   std::unordered_set<std::string> seen_;
 };
 
 }  // namespace
 
-NvrtcCandidates find_nvrtc_candidates(const NvrtcSearch& search) {
-  return Collector(search).collect();
+bool search_nvrtc(const NvrtcSearch& search, const std::function<bool(const NvrtcCandidate&)>& use,
+                  std::vector<std::string>& searched) {
+  return Searcher(search, use, searched).run();
 }
 
 std::string folder_of_this_library() {

@@ -7,6 +7,7 @@
 // below site-packages; the same below .deps/python beside this library.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,15 +33,15 @@ struct NvrtcSearch {
 
 struct NvrtcCandidate {
   std::string path;
-  std::string origin;  // "CUDA_HOME", "loader search path", ...
+  std::string resolved;  // without symbolic links: two candidates of one file have the same
+  std::string origin;    // "CUDA_HOME", "loader search path", ...
 };
 
-struct NvrtcCandidates {
-  std::vector<NvrtcCandidate> found;  // existing files, best first, each once
-  std::vector<std::string> searched;  // every folder or place that was looked at, in order
-};
-
-NvrtcCandidates find_nvrtc_candidates(const NvrtcSearch& search);
+// Shows `use` the existing files one after another, best first and each once, until it answers
+// true. Nothing later is looked at then: each folder costs system calls. Adds every folder or place
+// that was looked at to `searched`, in order. False if `use` never answered true.
+bool search_nvrtc(const NvrtcSearch& search, const std::function<bool(const NvrtcCandidate&)>& use,
+                  std::vector<std::string>& searched);
 
 // The folder of the shared library or program that this code is linked into; "" where that is not
 // known.

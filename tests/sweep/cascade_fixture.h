@@ -1,5 +1,5 @@
-// What the tests of cascades share: one cascade with its groups and lengths, the cases, and launches
-// that are waited for. Thread-safety: the main thread of a test program.
+// What the tests of cascades share: one cascade with its groups and lengths, the cases, and
+// launches that are waited for. Thread-safety: the main thread of a test program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using Groups = std::vector<CascadeGroup>;
 inline CascadeSpec make_cascade(const KernelSpec& attention) { return {.attention = attention}; }
 
 inline KernelSpec ragged(QueryLengths queries, DataType type, int head_size, int block_size,
-                  int group_size) {
+                         int group_size) {
   KernelSpec spec = make_spec(type, head_size, block_size, group_size);
   spec.queries = queries;
   spec.causality = Causality::kCausal;

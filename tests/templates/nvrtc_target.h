@@ -24,9 +24,8 @@ inline std::shared_ptr<Compiler> nvrtc() {
 inline void require_target(const Target& target) {
   constexpr int kAlwaysKnown[] = {75, 80, 86, 87, 89, 90};
   const Status status = nvrtc()->check_target(target);
-  const bool may_be_unknown =
-      std::find(std::begin(kAlwaysKnown), std::end(kAlwaysKnown), target.sm) ==
-      std::end(kAlwaysKnown);
+  const bool may_be_unknown = std::find(std::begin(kAlwaysKnown), std::end(kAlwaysKnown),
+                                        target.sm) == std::end(kAlwaysKnown);
   if (may_be_unknown && status.code() == StatusCode::kUnsupported) {
     GTEST_SKIP() << status.message();
   }

@@ -16,9 +16,12 @@ class NvrtcSearchTest : public ::testing::Test {
  protected:
   std::vector<std::string> paths(const NvrtcSearch& search) {
     std::vector<std::string> result;
-    for (const NvrtcCandidate& candidate : find_nvrtc_candidates(search).found) {
+    searched_.clear();
+    const auto note = [&](const NvrtcCandidate& candidate) {
       result.push_back(candidate.path);
-    }
+      return false;
+    };
+    EXPECT_FALSE(search_nvrtc(search, note, searched_));
     return result;
   }
   // Files with contents of their own.
@@ -26,13 +29,27 @@ class NvrtcSearchTest : public ::testing::Test {
 
   TempFolder root_;
   NvrtcSearch search_ = closed_search(root_);
+  std::vector<std::string> searched_;  // of the last search
 };
 
 TEST_F(NvrtcSearchTest, NothingThereGivesTheListOfPlaces) {
-  const NvrtcCandidates candidates = find_nvrtc_candidates(search_);
-  EXPECT_THAT(candidates.found, IsEmpty());
-  EXPECT_THAT(candidates.searched, Contains(HasSubstr("/usr/local/cuda")));
-  EXPECT_THAT(candidates.searched, Contains(HasSubstr("LD_LIBRARY_PATH")));
+  EXPECT_THAT(paths(search_), IsEmpty());
+  EXPECT_THAT(searched_, Contains(HasSubstr("/usr/local/cuda")));
+  EXPECT_THAT(searched_, Contains(HasSubstr("LD_LIBRARY_PATH")));
+}
+
+TEST_F(NvrtcSearchTest, NothingIsLookedAtAfterTheFileThatIsTaken) {
+  const std::string home = put("home/lib64/libnvrtc.so.13");
+  put("usr/local/cuda/lib64/libnvrtc.so.13");
+  search_.environment = environment_of({{"CUDA_HOME", root_ / "home"}});
+  std::vector<std::string> shown;
+  const auto take = [&](const NvrtcCandidate& candidate) {
+    shown.push_back(candidate.path);
+    return true;
+  };
+  EXPECT_TRUE(search_nvrtc(search_, take, searched_));
+  EXPECT_THAT(shown, ElementsAre(home));
+  EXPECT_THAT(searched_.back(), HasSubstr(root_ / "home"));
 }
 
 TEST_F(NvrtcSearchTest, PlacesAreTriedInTheDocumentedOrder) {
