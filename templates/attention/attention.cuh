@@ -138,7 +138,7 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
   }
   // After all arrivals, so that no other CTA waits for this one's merging.
   for (int unit = 0; unit < num_units; ++unit) {
-    if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
+    if (units_to_merge >> unit & 1) merge_splits<C>(output, merge.splits, unit, work.num_active_splits);
   }
 }
 

@@ -3,12 +3,7 @@
 // a fixed order, so that a result does not depend on timing.
 #pragma once
 
-using pagejit_shared::PartialStats;
-
-// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of a 16-bit type.
-struct alignas(16) Quad {
-  float v[4];
-};
+// Four consecutive elements of a 16-bit type.
 struct alignas(8) HalfQuad {
   uint32_t word[2];
 };
@@ -106,7 +101,10 @@ struct AttentionOutput {
   }
 
   // Merge units that have rows.
-  PAGEJIT_DEVICE int num_units() const { return pagejit_shared::merge_units(num_rows); }
+  PAGEJIT_DEVICE int num_units() const {
+    if (kPartialRows <= pagejit_shared::kMergeUnitRows) return 1;  // known to the compiler
+    return pagejit_shared::merge_units(num_rows);
+  }
   // Rows of a merge unit; the last one may have fewer.
   PAGEJIT_DEVICE int rows_of_unit(int unit) const {
     const int rows_left = num_rows - unit * pagejit_shared::kMergeUnitRows;
@@ -143,24 +141,20 @@ struct Partial {
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
   }
-#if PAGEJIT_BATCH_INVARIANT
 
   PAGEJIT_DEVICE void add_split(const PartialStats& stats, const Quad& other, float scale_log2) {
     const PartialStats batch[1] = {stats};
     const Quad others[1] = {other};
     add(batch, others, scale_log2);
   }
-#endif
 };
 
 #if PAGEJIT_SINKS
 // The sink takes part in the sum, without a value.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void add_sink(const AttentionOutput<C>& output, int head, Partial& partial) {
-  const PartialStats sink[1] = {
-      {dev::load_global_nc(output.sinks + head) * kLog2E / output.scale_log2, 1.0f}};
-  const Quad no_value[1] = {};
-  partial.add(sink, no_value, output.scale_log2);
+  const float logit = dev::load_global_nc(output.sinks + head) * kLog2E / output.scale_log2;
+  partial.add_split({logit, 1.0f}, {}, output.scale_log2);
 }
 
 #endif
@@ -206,11 +200,11 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
     for (int h = 0; h < 2; ++h) {
       const int row = first_row + column + h;
       if (result_row == 0) {
-        merge.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
+        merge.groups.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
       }
 #pragma unroll
       for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
-        float* acc = merge.acc[token_group][row];
+        float* acc = merge.groups.acc[token_group][row];
         acc[result_element(depth, result_row, false)] = softmax.acc[depth][j][h];
         acc[result_element(depth, result_row, true)] = softmax.acc[depth][j][h + 2];
       }
@@ -255,8 +249,8 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
     Quad acc[C.token_groups];
 #pragma unroll
     for (int group = 0; group < C.token_groups; ++group) {
-      stats[group] = merge.stats[group][row_in_unit];
-      acc[group] = *reinterpret_cast<const Quad*>(&merge.acc[group][row_in_unit][element]);
+      stats[group] = merge.groups.stats[group][row_in_unit];
+      acc[group] = *reinterpret_cast<const Quad*>(&merge.groups.acc[group][row_in_unit][element]);
     }
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
@@ -278,13 +272,15 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
   }
 }
 
-// The last CTA of a merge unit adds up the unit's splits, in their order.
+// The last CTA of a merge unit adds up the unit's splits, in their order. Each thread copies what it
+// adds through shared memory, so that many splits share one trip to the L2 and the loops stay small.
 template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int num_splits) {
+PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch, int unit,
+                                 int num_splits) {
   constexpr int kRowQuads = C.head_size_v / 4;
-  // Loads in flight per thread: 8 x 24 bytes hide most of an L2 round trip within 48 registers.
-  constexpr int kBatch = 8;
-  for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
+  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
+  const int thread = dev::thread_idx();
+  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row = unit * pagejit_shared::kMergeUnitRows + i / kRowQuads;
     const int element = i % kRowQuads * 4;
@@ -293,27 +289,20 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
     const float* acc_of_row = output.acc + row * C.head_size_v + element;
     Partial partial;
     for (int first = 0; first < num_splits; first += kBatch) {
-      PartialStats stats[kBatch];
-      Quad acc[kBatch];
-#pragma unroll
-      for (int b = 0; b < kBatch; ++b) {
-        stats[b] = {kMinusInfinity, 0.0f};
-        acc[b] = {};
-        if (first + b < num_splits) {
-          stats[b] = dev::load_global(stats_of_row + b * output.kPartialRows);
-          acc[b] = dev::load_global(
-              reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size_v));
-        }
+      const int count = num_splits - first < kBatch ? num_splits - first : kBatch;
+#pragma unroll 1
+      for (int b = 0; b < count; ++b) {
+        dev::cp_async_8(&batch.stats[b][thread], stats_of_row, true);
+        dev::cp_async_16(&batch.acc[b][thread], acc_of_row, true);
+        stats_of_row += output.kPartialRows;
+        acc_of_row += output.kPartialRows * C.head_size_v;
       }
-#if PAGEJIT_BATCH_INVARIANT
-      // One by one, as a CTA adds up splits that it does in turn.
-#pragma unroll
-      for (int b = 0; b < kBatch; ++b) partial.add_split(stats[b], acc[b], output.scale_log2);
-#else
-      partial.add(stats, acc, output.scale_log2);
-#endif
-      stats_of_row += kBatch * output.kPartialRows;
-      acc_of_row += kBatch * output.kPartialRows * C.head_size_v;
+      dev::cp_async_commit();
+      dev::cp_async_wait<0>();  // nobody else reads this thread's copies: no barrier
+#pragma unroll 1
+      for (int b = 0; b < count; ++b) {
+        partial.add_split(batch.stats[b][thread], batch.acc[b][thread], output.scale_log2);
+      }
     }
     store_result<C>(output, row, element, partial);
   }

@@ -4,6 +4,7 @@
 
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
+using pagejit_shared::PartialStats;
 
 #if PAGEJIT_KV_8BIT
 using KvElement = uint8_t;  // a code of e4m3, e5m2 or int8
@@ -48,6 +49,7 @@ struct AttentionTraits {
 #endif
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
+  static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(C);
 };
 
 template <AttentionConfig C>
@@ -64,11 +66,32 @@ struct alignas(16) KvStage {
 #endif
 };
 
+// Four consecutive elements of one head in f32.
+struct alignas(16) Quad {
+  float v[4];
+};
+
+// What the token groups have of one merge unit.
+template <AttentionConfig C>
+struct alignas(16) GroupPartials {
+  float acc[C.token_groups][AttentionTraits<C>::kMergeRows][AttentionTraits<C>::kMergePitch];
+  PartialStats stats[C.token_groups][AttentionTraits<C>::kMergeRows];
+};
+
+// What each thread is about to add of some splits.
+template <AttentionConfig C>
+struct alignas(16) SplitBatch {
+  Quad acc[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
+  PartialStats stats[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
+};
+
 template <AttentionConfig C>
 struct alignas(16) MergeBuffer {
-  float acc[C.token_groups][AttentionTraits<C>::kMergeRows][AttentionTraits<C>::kMergePitch];
-  pagejit_shared::PartialStats stats[C.token_groups][AttentionTraits<C>::kMergeRows];
   int is_last_split;  // this CTA finished a merge unit's last split
+  union {
+    alignas(16) GroupPartials<C> groups;
+    SplitBatch<C> splits;  // after all of them
+  };
 };
 
 template <AttentionConfig C>
@@ -83,7 +106,7 @@ union RingOrMerge {
 template <AttentionConfig C>
 struct alignas(16) SplitTotals {
   float acc[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kMergePitch];
-  pagejit_shared::PartialStats stats[2][AttentionTraits<C>::kTileRows];
+  PartialStats stats[2][AttentionTraits<C>::kTileRows];
 };
 
 #endif

@@ -177,11 +177,30 @@ PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
 }
-PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
+PAGEJIT_HOST_DEVICE constexpr int group_partials_bytes(const AttentionConfig& c) {
   const int accumulators =
       c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
   const int statistics = c.token_groups * merge_rows(c) * 8;
-  return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
+  return (accumulators + statistics + 15) / 16 * 16;
+}
+// Before the partial results lies a flag, in 16 bytes.
+constexpr int kMergeFlagBytes = 16;
+// A thread's part of one split: 4 accumulators, maximum and sum.
+PAGEJIT_HOST_DEVICE constexpr int split_batch_bytes(const AttentionConfig& c, int num_splits) {
+  return num_splits * c.token_groups * c.row_warps * 32 * (4 * 4 + 8);
+}
+// Splits whose partial results a CTA fetches at once: what the memory there is anyway has room for,
+// up to more than it ever pays to split a sequence into.
+PAGEJIT_HOST_DEVICE constexpr int splits_at_once(const AttentionConfig& c) {
+  const int ring = kv_ring_bytes(c) - kMergeFlagBytes;
+  const int groups = group_partials_bytes(c);
+  const int count = (ring > groups ? ring : groups) / split_batch_bytes(c, 1);
+  return count < 2 ? 2 : count > 64 ? 64 : count;
+}
+PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
+  const int groups = group_partials_bytes(c);
+  const int splits = split_batch_bytes(c, splits_at_once(c));
+  return kMergeFlagBytes + (groups > splits ? groups : splits);
 }
 PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
   if (c.q_in_registers) return 0;

@@ -236,11 +236,30 @@ PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
 }
-PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
+PAGEJIT_HOST_DEVICE constexpr int group_partials_bytes(const AttentionConfig& c) {
   const int accumulators =
       c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
   const int statistics = c.token_groups * merge_rows(c) * 8;
-  return (accumulators + statistics + 16 + 15) / 16 * 16;  // and one flag
+  return (accumulators + statistics + 15) / 16 * 16;
+}
+// Before the partial results lies a flag, in 16 bytes.
+constexpr int kMergeFlagBytes = 16;
+// A thread's part of one split: 4 accumulators, maximum and sum.
+PAGEJIT_HOST_DEVICE constexpr int split_batch_bytes(const AttentionConfig& c, int num_splits) {
+  return num_splits * c.token_groups * c.row_warps * 32 * (4 * 4 + 8);
+}
+// Splits whose partial results a CTA fetches at once: what the memory there is anyway has room for,
+// up to more than it ever pays to split a sequence into.
+PAGEJIT_HOST_DEVICE constexpr int splits_at_once(const AttentionConfig& c) {
+  const int ring = kv_ring_bytes(c) - kMergeFlagBytes;
+  const int groups = group_partials_bytes(c);
+  const int count = (ring > groups ? ring : groups) / split_batch_bytes(c, 1);
+  return count < 2 ? 2 : count > 64 ? 64 : count;
+}
+PAGEJIT_HOST_DEVICE constexpr int merge_buffer_bytes(const AttentionConfig& c) {
+  const int groups = group_partials_bytes(c);
+  const int splits = split_batch_bytes(c, splits_at_once(c));
+  return kMergeFlagBytes + (groups > splits ? groups : splits);
 }
 PAGEJIT_HOST_DEVICE constexpr int query_buffer_bytes(const AttentionConfig& c) {
   if (c.q_in_registers) return 0;
@@ -438,10 +457,11 @@ PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long
 
 using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
+using pagejit_shared::PartialStats;
 
-#line 15 "attention/shared_memory.cuh"
+#line 16 "attention/shared_memory.cuh"
 using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
-#line 17 "attention/shared_memory.cuh"
+#line 18 "attention/shared_memory.cuh"
 
 template <AttentionConfig C>
 struct AttentionTraits {
@@ -458,30 +478,52 @@ struct AttentionTraits {
   static constexpr int kTileRows = pagejit_shared::tile_rows(C);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
   // Elements from one row to the next in shared memory, of K, V and q.
-#line 36 "attention/shared_memory.cuh"
+#line 37 "attention/shared_memory.cuh"
   static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
-#line 46 "attention/shared_memory.cuh"
+#line 47 "attention/shared_memory.cuh"
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
-#line 49 "attention/shared_memory.cuh"
+#line 50 "attention/shared_memory.cuh"
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
+  static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(C);
 };
 
 template <AttentionConfig C>
 struct alignas(16) KvStage {
   KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
-#line 59 "attention/shared_memory.cuh"
+#line 61 "attention/shared_memory.cuh"
   KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
-#line 65 "attention/shared_memory.cuh"
+#line 67 "attention/shared_memory.cuh"
+};
+
+// Four consecutive elements of one head in f32.
+struct alignas(16) Quad {
+  float v[4];
+};
+
+// What the token groups have of one merge unit.
+template <AttentionConfig C>
+struct alignas(16) GroupPartials {
+  float acc[C.token_groups][AttentionTraits<C>::kMergeRows][AttentionTraits<C>::kMergePitch];
+  PartialStats stats[C.token_groups][AttentionTraits<C>::kMergeRows];
+};
+
+// What each thread is about to add of some splits.
+template <AttentionConfig C>
+struct alignas(16) SplitBatch {
+  Quad acc[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
+  PartialStats stats[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
 };
 
 template <AttentionConfig C>
 struct alignas(16) MergeBuffer {
-  float acc[C.token_groups][AttentionTraits<C>::kMergeRows][AttentionTraits<C>::kMergePitch];
-  pagejit_shared::PartialStats stats[C.token_groups][AttentionTraits<C>::kMergeRows];
   int is_last_split;  // this CTA finished a merge unit's last split
+  union {
+    alignas(16) GroupPartials<C> groups;
+    SplitBatch<C> splits;  // after all of them
+  };
 };
 
 template <AttentionConfig C>
@@ -490,18 +532,18 @@ union RingOrMerge {
   MergeBuffer<C> merge;                           // afterwards
 };
 
-#line 90 "attention/shared_memory.cuh"
+#line 113 "attention/shared_memory.cuh"
 template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
   RingOrMerge<C> u;
-#line 96 "attention/shared_memory.cuh"
+#line 119 "attention/shared_memory.cuh"
 };
 template <AttentionConfig C>
 struct AttentionShared<C, false> {
   RingOrMerge<C> u;
-#line 107 "attention/shared_memory.cuh"
+#line 130 "attention/shared_memory.cuh"
   alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
-#line 112 "attention/shared_memory.cuh"
+#line 135 "attention/shared_memory.cuh"
 };
 #line 6 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
@@ -1332,24 +1374,19 @@ struct OnlineSoftmax {
 // a fixed order, so that a result does not depend on timing.
 
 
-using pagejit_shared::PartialStats;
-
-// Four consecutive elements of one head: 16 bytes of f32, 8 bytes of a 16-bit type.
-struct alignas(16) Quad {
-  float v[4];
-};
+// Four consecutive elements of a 16-bit type.
 struct alignas(8) HalfQuad {
   uint32_t word[2];
 };
 
-#line 31 "attention/merge.cuh"
+#line 26 "attention/merge.cuh"
 using OutElement = uint16_t;  // the 16 bits of an f16 or a bf16
 PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
-#line 34 "attention/merge.cuh"
+#line 29 "attention/merge.cuh"
   return {{dev::pack_bf16x2(x.v[0], x.v[1]), dev::pack_bf16x2(x.v[2], x.v[3])}};
-#line 38 "attention/merge.cuh"
+#line 33 "attention/merge.cuh"
 }
-#line 40 "attention/merge.cuh"
+#line 35 "attention/merge.cuh"
 
 // Where the results of one CTA's rows go: those of one sequence and KV head.
 template <AttentionConfig C>
@@ -1361,14 +1398,14 @@ struct AttentionOutput {
   int64_t out_stride_head;
   float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
   int64_t num_heads;  // of the model
-#line 54 "attention/merge.cuh"
+#line 49 "attention/merge.cuh"
   int row_begin;       // the CTA's first row
   int num_rows;
   PartialStats* stats;  // [num_splits, kPartialRows]
   float* acc;           // [num_splits, kPartialRows, head_size_v]
   uint32_t* counters;   // [merge units]
   float scale_log2;     // of differences of maxima; positive
-#line 63 "attention/merge.cuh"
+#line 58 "attention/merge.cuh"
 
   PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
@@ -1378,16 +1415,16 @@ struct AttentionOutput {
     num_rows = work.num_rows;
     num_heads = num_kv_heads * C.group_size;
     scale_log2 = score_scale_log2(params, work);
-#line 81 "attention/merge.cuh"
+#line 76 "attention/merge.cuh"
     out_stride_token = params.out_stride_token;
     out_stride_head = params.out_stride_head;
     out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#line 93 "attention/merge.cuh"
+#line 88 "attention/merge.cuh"
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int num_sequences = params.num_seqs;
-#line 96 "attention/merge.cuh"
+#line 91 "attention/merge.cuh"
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
     stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
@@ -1401,7 +1438,10 @@ struct AttentionOutput {
   }
 
   // Merge units that have rows.
-  PAGEJIT_DEVICE int num_units() const { return pagejit_shared::merge_units(num_rows); }
+  PAGEJIT_DEVICE int num_units() const {
+    if (kPartialRows <= pagejit_shared::kMergeUnitRows) return 1;  // known to the compiler
+    return pagejit_shared::merge_units(num_rows);
+  }
   // Rows of a merge unit; the last one may have fewer.
   PAGEJIT_DEVICE int rows_of_unit(int unit) const {
     const int rows_left = num_rows - unit * pagejit_shared::kMergeUnitRows;
@@ -1438,19 +1478,24 @@ struct Partial {
       for (int e = 0; e < 4; ++e) acc.v[e] += others[i].v[e] * theirs;
     }
   }
-#line 154 "attention/merge.cuh"
+
+  PAGEJIT_DEVICE void add_split(const PartialStats& stats, const Quad& other, float scale_log2) {
+    const PartialStats batch[1] = {stats};
+    const Quad others[1] = {other};
+    add(batch, others, scale_log2);
+  }
 };
 
-#line 167 "attention/merge.cuh"
+#line 161 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row<C>(output.row_begin + row);
-#line 175 "attention/merge.cuh"
+#line 169 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 180 "attention/merge.cuh"
+#line 174 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
@@ -1480,11 +1525,11 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
     for (int h = 0; h < 2; ++h) {
       const int row = first_row + column + h;
       if (result_row == 0) {
-        merge.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
+        merge.groups.stats[token_group][row] = {softmax.row_max[j][h], softmax.row_sum[j][h]};
       }
 #pragma unroll
       for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
-        float* acc = merge.acc[token_group][row];
+        float* acc = merge.groups.acc[token_group][row];
         acc[result_element(depth, result_row, false)] = softmax.acc[depth][j][h];
         acc[result_element(depth, result_row, true)] = softmax.acc[depth][j][h + 2];
       }
@@ -1492,12 +1537,12 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
   }
 }
 
-#line 241 "attention/merge.cuh"
+#line 235 "attention/merge.cuh"
 // Merges the token groups of this CTA for one unit: into the result, or into the workspace where
 // other splits follow.
 template <AttentionConfig C>
 PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
-#line 248 "attention/merge.cuh"
+#line 242 "attention/merge.cuh"
                                        const AttentionWork& work, int unit) {
   constexpr int kRowQuads = C.head_size_v / 4;
   for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
@@ -1508,13 +1553,13 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
     Quad acc[C.token_groups];
 #pragma unroll
     for (int group = 0; group < C.token_groups; ++group) {
-      stats[group] = merge.stats[group][row_in_unit];
-      acc[group] = *reinterpret_cast<const Quad*>(&merge.acc[group][row_in_unit][element]);
+      stats[group] = merge.groups.stats[group][row_in_unit];
+      acc[group] = *reinterpret_cast<const Quad*>(&merge.groups.acc[group][row_in_unit][element]);
     }
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
-#line 268 "attention/merge.cuh"
+#line 262 "attention/merge.cuh"
     if (work.num_active_splits <= 1) {
       store_result<C>(output, row, element, partial);
     } else {
@@ -1528,13 +1573,15 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
   }
 }
 
-// The last CTA of a merge unit adds up the unit's splits, in their order.
+// The last CTA of a merge unit adds up the unit's splits, in their order. Each thread copies what it
+// adds through shared memory, so that many splits share one trip to the L2 and the loops stay small.
 template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int num_splits) {
+PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch, int unit,
+                                 int num_splits) {
   constexpr int kRowQuads = C.head_size_v / 4;
-  // Loads in flight per thread: 8 x 24 bytes hide most of an L2 round trip within 48 registers.
-  constexpr int kBatch = 8;
-  for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
+  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
+  const int thread = dev::thread_idx();
+  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row = unit * pagejit_shared::kMergeUnitRows + i / kRowQuads;
     const int element = i % kRowQuads * 4;
@@ -1543,23 +1590,20 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, int unit, int
     const float* acc_of_row = output.acc + row * C.head_size_v + element;
     Partial partial;
     for (int first = 0; first < num_splits; first += kBatch) {
-      PartialStats stats[kBatch];
-      Quad acc[kBatch];
-#pragma unroll
-      for (int b = 0; b < kBatch; ++b) {
-        stats[b] = {kMinusInfinity, 0.0f};
-        acc[b] = {};
-        if (first + b < num_splits) {
-          stats[b] = dev::load_global(stats_of_row + b * output.kPartialRows);
-          acc[b] = dev::load_global(
-              reinterpret_cast<const Quad*>(acc_of_row + b * output.kPartialRows * C.head_size_v));
-        }
+      const int count = num_splits - first < kBatch ? num_splits - first : kBatch;
+#pragma unroll 1
+      for (int b = 0; b < count; ++b) {
+        dev::cp_async_8(&batch.stats[b][thread], stats_of_row, true);
+        dev::cp_async_16(&batch.acc[b][thread], acc_of_row, true);
+        stats_of_row += output.kPartialRows;
+        acc_of_row += output.kPartialRows * C.head_size_v;
       }
-#line 313 "attention/merge.cuh"
-      partial.add(stats, acc, output.scale_log2);
-#line 315 "attention/merge.cuh"
-      stats_of_row += kBatch * output.kPartialRows;
-      acc_of_row += kBatch * output.kPartialRows * C.head_size_v;
+      dev::cp_async_commit();
+      dev::cp_async_wait<0>();  // nobody else reads this thread's copies: no barrier
+#pragma unroll 1
+      for (int b = 0; b < count; ++b) {
+        partial.add_split(batch.stats[b][thread], batch.acc[b][thread], output.scale_log2);
+      }
     }
     store_result<C>(output, row, element, partial);
   }
@@ -1574,7 +1618,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 336 "attention/merge.cuh"
+#line 325 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
@@ -1703,7 +1747,7 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
   }
   // After all arrivals, so that no other CTA waits for this one's merging.
   for (int unit = 0; unit < num_units; ++unit) {
-    if (units_to_merge >> unit & 1) merge_splits<C>(output, unit, work.num_active_splits);
+    if (units_to_merge >> unit & 1) merge_splits<C>(output, merge.splits, unit, work.num_active_splits);
   }
 }
 
