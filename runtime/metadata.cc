@@ -1,12 +1,12 @@
 #include "runtime/metadata.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <limits>
 #include <type_traits>
+
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -87,8 +87,8 @@ class Reader {
  private:
   void fail(std::string expected) {
     std::replace(expected.begin(), expected.end(), '\n', ' ');
-    fault_ = fmt::format("kernel metadata, byte {} of {}: expected \"{}\"", size_ - rest_.size(),
-                         size_, expected);
+    fault_ = format("kernel metadata, byte {} of {}: expected \"{}\"", size_ - rest_.size(), size_,
+                    expected);
   }
 
   size_t size_;
@@ -102,13 +102,13 @@ std::string encode_metadata(const KernelMetadata& metadata) {
   std::string blob(kFirstLine);
   for_each_field(metadata, [&]<class Value>(const char* name, const Value& value) {
     if constexpr (std::is_integral_v<Value>) {
-      blob += fmt::format("{}={}\n", name, value);
+      blob += format("{}={}\n", name, value);
     } else {
-      blob += fmt::format("{}={}\n", name, one_line(value));
+      blob += format("{}={}\n", name, one_line(value));
     }
   });
   const std::string_view log = std::string_view(metadata.log).substr(0, kMaxMetadataLog);
-  blob += fmt::format("log={}\n", log.size());
+  blob += format("log={}\n", log.size());
   blob += log;
   blob += kLastLine;
   return blob;
@@ -135,28 +135,28 @@ namespace {
 
 std::string abi_of(const KernelConfig&) {
   using pagejit_shared::AttentionParams;
-  return fmt::format("attention-1:{}.{}.{}.{}:{}.{}.{}", sizeof(AttentionParams),
-                     offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
-                     offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
-                     pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
+  return format("attention-1:{}.{}.{}.{}:{}.{}.{}", sizeof(AttentionParams),
+                offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
+                offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
+                pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
 }
 
 std::string abi_of(const MergeStatesConfig&) {
   using pagejit_shared::MergeStatesParams;
-  return fmt::format("merge-states-2:{}.{}.{}", sizeof(MergeStatesParams),
-                     offsetof(MergeStatesParams, out), offsetof(MergeStatesParams, num_states));
+  return format("merge-states-2:{}.{}.{}", sizeof(MergeStatesParams),
+                offsetof(MergeStatesParams, out), offsetof(MergeStatesParams, num_states));
 }
 
 std::string abi_of(const CacheWriteConfig&) {
   using pagejit_shared::CacheWriteParams;
-  return fmt::format("cache-write-1:{}.{}.{}", sizeof(CacheWriteParams),
-                     offsetof(CacheWriteParams, key_stride_token),
-                     offsetof(CacheWriteParams, num_q_heads));
+  return format("cache-write-1:{}.{}.{}", sizeof(CacheWriteParams),
+                offsetof(CacheWriteParams, key_stride_token),
+                offsetof(CacheWriteParams, num_q_heads));
 }
 
 template <class Params>
 std::string cache_ops_abi(const char* family) {
-  return fmt::format("{}-1:{}", family, sizeof(Params));
+  return format("{}-1:{}", family, sizeof(Params));
 }
 std::string abi_of(const CopyBlocksConfig&) {
   return cache_ops_abi<pagejit_shared::CopyBlocksParams>("copy-blocks");

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -7,6 +6,7 @@
 #include <utility>
 
 #include "pagejit/engine.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -20,7 +20,7 @@ const char* variable(const char* name) {
 }
 
 Status malformed(const char* name, std::string_view value, std::string_view legal) {
-  return Status(StatusCode::kInvalidArgument, fmt::format("{}={}: must be {}", name, value, legal));
+  return Status(StatusCode::kInvalidArgument, format("{}={}: must be {}", name, value, legal));
 }
 
 template <class Value, size_t kCount>
@@ -34,7 +34,7 @@ Status read_choice(const char* name, const std::pair<std::string_view, Value> (&
       field = value;
       return {};
     }
-    legal += fmt::format("{}{}", legal.empty() ? "" : ", ", word);
+    legal += format("{}{}", legal.empty() ? "" : ", ", word);
   }
   return malformed(name, text, "one of " + legal);
 }
@@ -52,7 +52,7 @@ Status read_compile_threads(int& field) {
   auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size() || number < 0 ||
       number > kMaxCompileThreads) {
-    return malformed(name, text, fmt::format("a number in [0, {}]", kMaxCompileThreads));
+    return malformed(name, text, format("a number in [0, {}]", kMaxCompileThreads));
   }
   field = number;
   return {};

@@ -1,8 +1,8 @@
 #include "runtime/target_ladder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -19,9 +19,9 @@ constexpr bool is_jetson(int sm) { return sm == 87 || sm == 101 || sm == 110; }
 Result<std::vector<Target>> target_ladder(int sm) {
   if (sm < kOldestSm) {
     return Status(StatusCode::kUnsupported,
-                  fmt::format("a GPU of compute capability {}.{} is not served: 7.5 or later is "
-                              "needed",
-                              sm / 10, sm % 10));
+                  format("a GPU of compute capability {}.{} is not served: 7.5 or later is "
+                         "needed",
+                         sm / 10, sm % 10));
   }
   const int lowest = is_jetson(sm) ? sm : std::max(sm / 10 * 10, kOldestSm);
   std::vector<Target> ladder;

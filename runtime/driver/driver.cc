@@ -1,9 +1,10 @@
 #include "runtime/driver/driver.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <utility>
+
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kMemcpyBatchVersion = 12080;
 constexpr const char* kEmulatorMarker = "pagejit_emulator_abi";
 
 std::string version_text(int version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  return format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 Status unavailable(std::string message) {
@@ -34,7 +35,7 @@ class Resolver {
   template <class Function>
   void require(Function& function, const char* name) {
     if (!get(function, name, kMinimumVersion))
-      missing_ += missing_.empty() ? name : fmt::format(", {}", name);
+      missing_ += missing_.empty() ? name : format(", {}", name);
   }
 
   template <class Function>
@@ -67,7 +68,7 @@ Result<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = dlerror();
-    return unavailable(fmt::format("{} cannot be opened: {}", path, reason ? reason : "unknown"));
+    return unavailable(format("{} cannot be opened: {}", path, reason ? reason : "unknown"));
   }
   std::shared_ptr<Driver> driver(new Driver);
   driver->library_ = library;
@@ -81,24 +82,24 @@ Status Driver::resolve() {
   auto get_version =
       reinterpret_cast<decltype(&::cuDriverGetVersion)>(dlsym(library_, "cuDriverGetVersion"));
   if (get_version == nullptr) {
-    return unavailable(fmt::format("{} is no CUDA driver: it lacks cuDriverGetVersion", path_));
+    return unavailable(format("{} is no CUDA driver: it lacks cuDriverGetVersion", path_));
   }
   if (CUresult result = get_version(&version_); result != CUDA_SUCCESS) {
-    return unavailable(fmt::format(
+    return unavailable(format(
         "{}: cuDriverGetVersion failed with {}{}", path_, static_cast<int>(result),
         result == CUDA_ERROR_STUB_LIBRARY ? " (the toolkit's stub library, not a driver)" : ""));
   }
   if (version_ < kMinimumVersion) {
     return unavailable(
-        fmt::format("{} supports CUDA {}, but 12.0 or later is needed: install a "
-                    "driver of version 525 or later",
-                    path_, version_text(version_)));
+        format("{} supports CUDA {}, but 12.0 or later is needed: install a "
+               "driver of version 525 or later",
+               path_, version_text(version_)));
   }
   auto get_proc_address =
       reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(dlsym(library_, "cuGetProcAddress_v2"));
   if (get_proc_address == nullptr) {
     return unavailable(
-        fmt::format("{} (CUDA {}) lacks cuGetProcAddress_v2", path_, version_text(version_)));
+        format("{} (CUDA {}) lacks cuGetProcAddress_v2", path_, version_text(version_)));
   }
 
   Resolver resolver(get_proc_address);
@@ -158,11 +159,10 @@ Status Driver::resolve() {
   resolver.require(cuGraphDestroy, "cuGraphDestroy");
   if (!resolver.missing().empty()) {
     return unavailable(
-        fmt::format("{} (CUDA {}) lacks {}", path_, version_text(version_), resolver.missing()));
+        format("{} (CUDA {}) lacks {}", path_, version_text(version_), resolver.missing()));
   }
   if (CUresult result = cuInit(0); result != CUDA_SUCCESS) {
-    return unavailable(
-        fmt::format("{} does not work: {}", path_, failure(result, "cuInit").message()));
+    return unavailable(format("{} does not work: {}", path_, failure(result, "cuInit").message()));
   }
   return {};
 }
@@ -174,14 +174,14 @@ std::string Driver::result_name(CUresult result) const {
   if (cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) {
     name = "unknown CUresult";
   }
-  return fmt::format("{} ({})", name, static_cast<int>(result));
+  return format("{} ({})", name, static_cast<int>(result));
 }
 
 Status Driver::failure(CUresult result, std::string_view call) const {
-  std::string message = fmt::format("{} failed: {}", call, result_name(result));
+  std::string message = format("{} failed: {}", call, result_name(result));
   const char* text = nullptr;
   if (cuGetErrorString(result, &text) == CUDA_SUCCESS && text != nullptr) {
-    message += fmt::format(", {}", text);
+    message += format(", {}", text);
   }
   // The emulator knows more than a number: the thread, the line and the value.
   std::string report;

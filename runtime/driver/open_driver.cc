@@ -1,10 +1,10 @@
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <system_error>
 
 #include "runtime/driver/driver.h"
+#include "runtime/format.h"
 #include "runtime/logger.h"
 
 namespace pagejit {
@@ -41,7 +41,7 @@ Result<std::shared_ptr<const Driver>> open_emulator(const std::string& explicit_
     tried += (tried.empty() ? "" : ", ") + candidate.string();
   }
   return Status(StatusCode::kDriverUnavailable,
-                fmt::format("the emulator was not found (tried {}); set PAGEJIT_EMULATOR", tried));
+                format("the emulator was not found (tried {}); set PAGEJIT_EMULATOR", tried));
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ Result<std::shared_ptr<const Driver>> open_driver(const DriverRequest& request,
     return Status(StatusCode::kDriverUnavailable,
                   missing.message() + "; " + emulator.status().message());
   }
-  logger.warning(fmt::format("no CUDA driver works; kernels run on the CPU emulator {} ({})",
-                             emulator.value()->path(), tried));
+  logger.warning(format("no CUDA driver works; kernels run on the CPU emulator {} ({})",
+                        emulator.value()->path(), tried));
   return emulator;
 }
 

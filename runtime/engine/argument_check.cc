@@ -1,8 +1,8 @@
 #include "runtime/engine/argument_check.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "runtime/format.h"
 
 namespace pagejit {
 
@@ -11,8 +11,8 @@ Status invalid(std::string message) {
 }
 
 Status bad_pointer(const char* name, const void* pointer, uintptr_t alignment) {
-  if (pointer == nullptr) return invalid(fmt::format("{} is null: must be a device pointer", name));
-  return invalid(fmt::format("{} is {}: must be aligned to {} bytes", name, pointer, alignment));
+  if (pointer == nullptr) return invalid(format("{} is null: must be a device pointer", name));
+  return invalid(format("{} is {}: must be aligned to {} bytes", name, pointer, alignment));
 }
 
 Status empty_handle() {
@@ -21,13 +21,12 @@ Status empty_handle() {
 
 Status check_stride(const char* name, int64_t stride, int vector_elements) {
   if (stride % vector_elements == 0) return {};
-  return invalid(
-      fmt::format("{} {}: must be a multiple of {} elements", name, stride, vector_elements));
+  return invalid(format("{} {}: must be a multiple of {} elements", name, stride, vector_elements));
 }
 
 Status check_count(const char* name, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
-  return invalid(fmt::format("{} {}: must be in [{}, {}]", name, value, low, high));
+  return invalid(format("{} {}: must be in [{}, {}]", name, value, low, high));
 }
 
 }  // namespace pagejit

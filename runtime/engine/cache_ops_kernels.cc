@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <cmath>
 
@@ -7,6 +6,7 @@
 #include "runtime/engine/debug_report.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_kernel.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -24,7 +24,7 @@ uintptr_t bytes_of(int elements, pagejit_shared::Element element) {
 
 Status check_multiple(const char* name, int64_t bytes, int unit) {
   if (bytes % unit == 0) return {};
-  return invalid(fmt::format("{} {}: must be a multiple of {}", name, bytes, unit));
+  return invalid(format("{} {}: must be a multiple of {}", name, bytes, unit));
 }
 
 Status launch_copies(const LoadedKernel& kernel, const CopyBlocksArgs& args, Stream stream) {
@@ -57,13 +57,13 @@ Status launch_copies(const LoadedKernel& kernel, const CopyBlocksArgs& args, Str
 
 std::string copy_sentence(int fault, int index, int64_t value) {
   if (fault == pagejit_shared::kOverlap) {
-    return fmt::format(
+    return format(
         "pairs[{}]: its target, block {}, is another pair's target or a pair's source; the copies "
         "run in any order",
         index, value);
   }
-  return fmt::format("pairs[{}][{}] is {}: must be in [0, num_blocks)", index,
-                     fault == pagejit_shared::kBadSourceBlock ? 0 : 1, value);
+  return format("pairs[{}][{}] is {}: must be in [0, num_blocks)", index,
+                fault == pagejit_shared::kBadSourceBlock ? 0 : 1, value);
 }
 
 // One of K and V.
@@ -90,7 +90,7 @@ Status check_side(const pagejit_shared::GatherCacheConfig& c, const GatheredSide
     if (name[0] == 't' && c.layout != pagejit_shared::KvLayout::kRows) continue;
     if (status) status = check_stride(name, stride, c.vector_elements);
     if (!status && stride % c.vector_elements != 0) {
-      return status.with_context(fmt::format("strides of {}", side.cache_name));
+      return status.with_context(format("strides of {}", side.cache_name));
     }
   }
   return status;
@@ -173,7 +173,7 @@ Status launch_convert(const LoadedKernel& kernel, const ConvertFloat8Args& args,
   if (status) status = check_pointer("from", args.from, bytes_of(c.vector_elements, c.from));
   if (status) status = check_pointer("to", args.to, bytes_of(c.vector_elements, c.to));
   if (status && (!std::isfinite(args.scale) || args.scale == 0)) {
-    status = invalid(fmt::format("scale {}: must be finite and not 0", args.scale));
+    status = invalid(format("scale {}: must be finite and not 0", args.scale));
   }
   if (!status) return status;
   pagejit_shared::ConvertFloat8Params params{
@@ -214,7 +214,7 @@ Status GatherCacheKernel::read_debug_report(void* report, Stream stream) const {
   return guarded([&] {
     return pagejit::read_debug_report(
         *loaded_->parts.driver, report, stream, [](int, int index, int64_t value) {
-          return fmt::format("token {}: its block is {}, must be in [0, num_blocks)", index, value);
+          return format("token {}: its block is {}, must be in [0, num_blocks)", index, value);
         });
   });
 }

@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 
 #include "pagejit/cache_write.h"
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/debug_report.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_kernel.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -136,8 +136,8 @@ Status launch_write(const LoadedKernel& kernel, const CacheWriteArgs& args, Stre
   const Grid grid{.x = static_cast<unsigned>(args.num_tokens),
                   .y = static_cast<unsigned>((rows + per_cta - 1) / per_cta)};
   if (grid.y > static_cast<unsigned>(kMaxGridYZ)) {
-    return invalid(fmt::format("num_kv_heads {} and num_q_heads {}: must be {} rows at most",
-                               args.num_kv_heads, args.num_q_heads, kMaxGridYZ * per_cta));
+    return invalid(format("num_kv_heads {} and num_q_heads {}: must be {} rows at most",
+                          args.num_kv_heads, args.num_q_heads, kMaxGridYZ * per_cta));
   }
   return kernel.launch(grid, &params, stream);
 }
@@ -161,12 +161,11 @@ Status CacheWriteKernel::read_debug_report(void* report, Stream stream) const {
     return pagejit::read_debug_report(
         *loaded_->parts.driver, report, stream, [](int fault, int index, int64_t value) {
           return fault == pagejit_shared::kBadSlot
-                     ? fmt::format(
+                     ? format(
                            "slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * "
                            "block_size)",
                            index, value)
-                     : fmt::format("positions[{}] is {}: must be in [0, max_position)", index,
-                                   value);
+                     : format("positions[{}] is {}: must be in [0, max_position)", index, value);
         });
   });
 }

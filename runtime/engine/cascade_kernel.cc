@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -9,6 +8,7 @@
 #include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_cascade.h"
 #include "runtime/engine/merge_states_launch.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -188,15 +188,15 @@ Status check_counts(const LoadedCascade& loaded, const CascadeArgs& args) {
     status = check_count("num_seqs", at.num_seqs, 1, kMaxGridYZ);
     if (status) status = check_count("num_splits", at.num_splits, 0, kMaxSplits);
     if (status) status = check_count("max_blocks_per_seq", at.max_blocks_per_seq, 0, INT32_MAX);
-    if (!status) status = status.with_context(fmt::format("levels[{}]", level));
+    if (!status) status = status.with_context(format("levels[{}]", level));
   }
   if (!status || spec.queries != QueryLengths::kOne) return status;
   const int32_t last = args.levels[args.num_levels - 1].num_seqs;
   if (args.num_query_tokens == last) return {};
   return invalid(
-      fmt::format("num_query_tokens {}: must be the num_seqs of the last level ({}), whose "
-                  "sequences have one query token each",
-                  args.num_query_tokens, last));
+      format("num_query_tokens {}: must be the num_seqs of the last level ({}), whose "
+             "sequences have one query token each",
+             args.num_query_tokens, last));
 }
 
 Status check_memory(const CascadeArgs& args, size_t needed) {
@@ -209,15 +209,14 @@ Status check_memory(const CascadeArgs& args, size_t needed) {
   if (args.workspace == nullptr) {
     message = "workspace is null";
   } else if (args.workspace_bytes < needed) {
-    message = fmt::format("workspace_bytes {}: too small", args.workspace_bytes);
+    message = format("workspace_bytes {}: too small", args.workspace_bytes);
   } else {
-    message = fmt::format("workspace is {}: must be aligned to {} bytes", args.workspace, kAlign);
+    message = format("workspace is {}: must be aligned to {} bytes", args.workspace, kAlign);
   }
-  return Status(
-      StatusCode::kWorkspace,
-      fmt::format("{}; this cascade ({} levels, {} query tokens, {} KV heads) needs {} "
-                  "bytes",
-                  message, args.num_levels, args.num_query_tokens, args.num_kv_heads, needed));
+  return Status(StatusCode::kWorkspace,
+                format("{}; this cascade ({} levels, {} query tokens, {} KV heads) needs {} "
+                       "bytes",
+                       message, args.num_levels, args.num_query_tokens, args.num_kv_heads, needed));
 }
 
 Status launch_cascade(const LoadedCascade& loaded, const CascadeArgs& args, Stream stream) {
@@ -229,7 +228,7 @@ Status launch_cascade(const LoadedCascade& loaded, const CascadeArgs& args, Stre
   for (int level = 0; level < args.num_levels; ++level) {
     const Status status =
         check_attention(cascade.kernel_of(level), cascade.level_args(level), &num_splits[level]);
-    if (!status) return status.with_context(fmt::format("levels[{}]", level));
+    if (!status) return status.with_context(format("levels[{}]", level));
   }
   const MergeStatesArgs merge = cascade.merge_args();
   if (Status status = check_merge(*loaded.merge, merge); !status) return status;
@@ -237,7 +236,7 @@ Status launch_cascade(const LoadedCascade& loaded, const CascadeArgs& args, Stre
   for (int level = 0; level < args.num_levels; ++level) {
     const Status status = launch_checked(cascade.kernel_of(level), cascade.level_args(level),
                                          num_splits[level], stream);
-    if (!status) return status.with_context(fmt::format("levels[{}]", level));
+    if (!status) return status.with_context(format("levels[{}]", level));
   }
   return launch_checked_merge(*loaded.merge, merge, stream);
 }

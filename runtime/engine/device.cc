@@ -1,8 +1,8 @@
 #include "runtime/engine/device.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -63,8 +63,8 @@ Result<CUdevice> Devices::device_of_ordinal(int ordinal) const {
     return status;
   }
   if (ordinal >= count) {
-    return Status(StatusCode::kNotFound, fmt::format("device {}: the driver has {} device{}",
-                                                     ordinal, count, count == 1 ? "" : "s"));
+    return Status(StatusCode::kNotFound, format("device {}: the driver has {} device{}", ordinal,
+                                                count, count == 1 ? "" : "s"));
   }
   CUdevice device = 0;
   if (Status status = driver_->check(driver_->cuDeviceGet(&device, ordinal), "cuDeviceGet");
@@ -100,9 +100,8 @@ Result<DeviceInfo> Devices::query(CUdevice device) {
 
 Result<DeviceInfo> Devices::info_of(int ordinal) {
   if (ordinal < -1) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        fmt::format("device {}: must be -1 (of the current context) or an ordinal", ordinal));
+    return Status(StatusCode::kInvalidArgument,
+                  format("device {}: must be -1 (of the current context) or an ordinal", ordinal));
   }
   Result<CUdevice> device = ordinal == -1 ? current_device() : device_of_ordinal(ordinal);
   if (!device) return device.status();

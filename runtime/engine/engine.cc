@@ -1,7 +1,5 @@
 #include "pagejit/engine.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "runtime/engine/dependencies.h"
@@ -9,6 +7,7 @@
 #include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_cascade.h"
 #include "runtime/engine/swap_blocks.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -16,8 +15,8 @@ namespace {
 Status check_options(const EngineOptions& options) {
   if (options.compile_threads < 0) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("compile_threads {}: must be 0 (chosen by the library) or positive",
-                              options.compile_threads));
+                  format("compile_threads {}: must be 0 (chosen by the library) or positive",
+                         options.compile_threads));
   }
   return {};
 }

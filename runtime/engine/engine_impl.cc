@@ -1,11 +1,10 @@
 #include "runtime/engine/engine_impl.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <utility>
 
 #include "generator/families.h"
+#include "runtime/format.h"
 #include "runtime/target_ladder.h"
 
 namespace pagejit {
@@ -117,7 +116,7 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device) {
   Result<DeviceContext> where = opened->devices->context_of(device);
   if (!where) return where.status();
 
-  const std::string key = fmt::format("{} @{}", text_of(spec), where->info.device);
+  const std::string key = format("{} @{}", text_of(spec), where->info.device);
   std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
   KernelInfo info;
   if (kernel != nullptr) {
@@ -164,14 +163,14 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
   // one that runs here.
   ++driver_rejects;
   const std::string name = acquired.image.entry->key.name();
-  logger->warning(fmt::format("the driver refused the stored kernel {}, which is compiled anew: {}",
-                              name, loaded.status().message()));
+  logger->warning(format("the driver refused the stored kernel {}, which is compiled anew: {}",
+                         name, loaded.status().message()));
   modules.erase(name);
   Result<StoredImage> fresh = images.replace_rejected(acquired.image, acquired.source,
                                                       compiler_for(acquired.source.target));
   if (!fresh) {
     return fresh.status().with_context(
-        fmt::format("the driver refused the stored kernel ({})", loaded.status().message()));
+        format("the driver refused the stored kernel ({})", loaded.status().message()));
   }
   acquired.image = std::move(fresh).value();
   return load_image(driver, where, acquired, &rejected);

@@ -1,13 +1,12 @@
 #include "runtime/engine/image_store.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "generator/families.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -53,7 +52,7 @@ Status check_metadata(const KernelMetadata& stored, const KernelSource& source) 
   const KernelMetadata wanted = metadata_of(source);
   auto differs = [](std::string_view field, const auto& is, const auto& should) {
     return Status(StatusCode::kDataCorrupt,
-                  fmt::format("the entry's {} is {}, not {}", field, is, should));
+                  format("the entry's {} is {}, not {}", field, is, should));
   };
   if (stored.spec != wanted.spec) return differs("spec", stored.spec, wanted.spec);
   if (stored.target != wanted.target) return differs("target", stored.target, wanted.target);
@@ -180,7 +179,7 @@ ImageStore::Shared ImageStore::lookup_any_compiler(const cache::Key& key,
 ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
                                       const KernelSource& source) {
   if (found.outcome == cache::LookupOutcome::kCorrupt) {
-    logger_->warning(fmt::format("a stored kernel was set aside: {}", found.status.message()));
+    logger_->warning(format("a stored kernel was set aside: {}", found.status.message()));
   }
   if (found.entry == nullptr) return nullptr;
   Result<KernelMetadata> metadata = parse_metadata(found.entry->metadata);
@@ -188,14 +187,14 @@ ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
   if (!status) {
     ++bad_metadata_;
     disk_->reject(found.entry->key);
-    logger_->warning(fmt::format("the stored kernel {} was set aside: {}", found.entry->key.name(),
-                                 status.message()));
+    logger_->warning(format("the stored kernel {} was set aside: {}", found.entry->key.name(),
+                            status.message()));
     return nullptr;
   }
   ++disk_hits_;
   memory_.put(found.entry);
-  logger_->debug(fmt::format("read {} for {} ({})", source.kernel_name, metadata->target,
-                             found.entry->key.name()));
+  logger_->debug(
+      format("read {} for {} ({})", source.kernel_name, metadata->target, found.entry->key.name()));
   return std::make_shared<StoredImage>(
       StoredImage{found.entry, std::move(metadata).value(), ImageOrigin::kDisk});
 }
@@ -206,8 +205,8 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   Result<CompiledImage> compiled = compiler.compile(source);
   if (!compiled) {
     ++compile_failures_;
-    logger_->error(fmt::format("{} for {}: {}", source.kernel_name, source.target.to_string(),
-                               compiled.status().to_string()));
+    logger_->error(format("{} for {}: {}", source.kernel_name, source.target.to_string(),
+                          compiled.status().to_string()));
     return {compiled.status(), retention_of(compiled.status())};
   }
   // The compiler that really worked names the entry.
@@ -230,9 +229,9 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   entry->key = cache::make_key(ingredients);
   entry->metadata = encode_metadata(metadata);
   entry->image = std::move(compiled->image);
-  logger_->info(fmt::format("compiled {} for {} in {:.0f} ms, {} registers, {} bytes ({})",
-                            source.kernel_name, metadata.target, compiled->compile_ms,
-                            metadata.registers, entry->image.size(), entry->key.name()));
+  logger_->info(format("compiled {} for {} in {:.0f} ms, {} registers, {} bytes ({})",
+                       source.kernel_name, metadata.target, compiled->compile_ms,
+                       metadata.registers, entry->image.size(), entry->key.name()));
   for (const std::string& warning : report.warnings) logger_->warning(warning);
   memory_.put(entry);
   publish(*entry);
@@ -243,7 +242,7 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
 void ImageStore::publish(const cache::Entry& entry) {
   if (disk_->is_memory_only()) return;
   if (Status status = disk_->publish(entry); !status) {
-    logger_->info(fmt::format("{} was not stored: {}", entry.key.name(), status.message()));
+    logger_->info(format("{} was not stored: {}", entry.key.name(), status.message()));
   }
 }
 

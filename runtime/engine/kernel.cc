@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +10,7 @@
 #include "runtime/engine/guard.h"
 #include "runtime/engine/launch_check.h"
 #include "runtime/engine/loaded_attention.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -158,7 +158,7 @@ Status check_workspace_start(const void* workspace) {
   }
   if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
     return Status(StatusCode::kWorkspace,
-                  fmt::format("workspace is {}: must be aligned to 256 bytes", workspace));
+                  format("workspace is {}: must be aligned to 256 bytes", workspace));
   }
   return {};
 }
@@ -174,11 +174,10 @@ Status init_workspace(const Driver& driver, void* workspace, size_t workspace_by
   if (Status status = check_workspace_start(workspace); !status) return status;
   constexpr size_t kNeeded = pagejit_shared::kPartialsOffset;
   if (workspace_bytes < kNeeded) {
-    return Status(
-        StatusCode::kWorkspace,
-        fmt::format("workspace_bytes {}: too small, the header and the counters alone take "
-                    "{}",
-                    workspace_bytes, kNeeded));
+    return Status(StatusCode::kWorkspace,
+                  format("workspace_bytes {}: too small, the header and the counters alone take "
+                         "{}",
+                         workspace_bytes, kNeeded));
   }
   const CUdeviceptr start = device_address(workspace);
   auto* cuda_stream = static_cast<CUstream>(stream);
@@ -193,41 +192,41 @@ Status init_workspace(const Driver& driver, void* workspace, size_t workspace_by
 namespace {
 
 std::string describe_report(const WorkspaceHeader& header) {
-  const std::string where = fmt::format("sequence {}", header.debug_seq_idx);
+  const std::string where = format("sequence {}", header.debug_seq_idx);
   switch (header.debug_code) {
     case pagejit_shared::kDebugBadBlockId:
-      return fmt::format("{}: entry {} of its block table is {}, must be in [0, num_blocks)", where,
-                         header.debug_position, header.debug_value);
+      return format("{}: entry {} of its block table is {}, must be in [0, num_blocks)", where,
+                    header.debug_position, header.debug_value);
     case pagejit_shared::kDebugBadSeqLen:
-      return fmt::format("{}: seq_len is {}, must be in [0, max_blocks_per_seq * block_size]",
-                         where, header.debug_value);
+      return format("{}: seq_len is {}, must be in [0, max_blocks_per_seq * block_size]", where,
+                    header.debug_value);
     case pagejit_shared::kDebugBadQueryRange:
-      return fmt::format(
+      return format(
           "{}: query_start_loc[{}] is {}, must be in [query_start_loc[{}], num_query_tokens]",
           where, header.debug_position, header.debug_value, header.debug_seq_idx);
     case pagejit_shared::kDebugBadKvIndptr:
     case pagejit_shared::kDebugBadKvStartLoc: {
       const char* name =
           header.debug_code == pagejit_shared::kDebugBadKvIndptr ? "kv_indptr" : "kv_start_loc";
-      return fmt::format("{}: {}[{}] is {}, must not be negative nor less than the entry before",
-                         where, name, header.debug_position, header.debug_value);
+      return format("{}: {}[{}] is {}, must not be negative nor less than the entry before", where,
+                    name, header.debug_position, header.debug_value);
     }
     case pagejit_shared::kDebugBadLastBlockLen:
-      return fmt::format("{}: kv_last_block_len is {}, must be in [1, block_size]", where,
-                         header.debug_value);
+      return format("{}: kv_last_block_len is {}, must be in [1, block_size]", where,
+                    header.debug_value);
     case pagejit_shared::kDebugBadWorkspace:
-      return fmt::format(
+      return format(
           "{}: the workspace's first word is {:#x}, must be {:#x}; call workspace_init "
           "once before the first launch",
           where, header.debug_value, pagejit_shared::kWorkspaceMagic);
     case pagejit_shared::kDebugBadCounter:
-      return fmt::format(
+      return format(
           "{}: the counter of merge unit {} is {}, must be in [0, num_splits); the "
           "workspace was overwritten, or two streams use it at once",
           where, header.debug_position, header.debug_value);
     default:
-      return fmt::format("{}: unknown report {} (position {}, value {})", where, header.debug_code,
-                         header.debug_position, header.debug_value);
+      return format("{}: unknown report {} (position {}, value {})", where, header.debug_code,
+                    header.debug_position, header.debug_value);
   }
 }
 
@@ -244,11 +243,10 @@ Status read_report(const Driver& driver, void* workspace, Stream stream) {
   if (result != CUDA_SUCCESS) return driver.failure(result, "cuStreamSynchronize");
   if (header.debug_code == pagejit_shared::kDebugOk) {
     if (header.magic == pagejit_shared::kWorkspaceMagic) return {};
-    return Status(
-        StatusCode::kWorkspace,
-        fmt::format("the workspace's first word is {:#x}, must be {:#x}; call workspace_init "
-                    "once before the first launch",
-                    header.magic, pagejit_shared::kWorkspaceMagic));
+    return Status(StatusCode::kWorkspace,
+                  format("the workspace's first word is {:#x}, must be {:#x}; call workspace_init "
+                         "once before the first launch",
+                         header.magic, pagejit_shared::kWorkspaceMagic));
   }
   // All of the report, the magic word in front of it stays.
   constexpr size_t kBegin = offsetof(WorkspaceHeader, debug_code);

@@ -1,7 +1,5 @@
 #include "runtime/engine/launch_check.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/loaded_attention.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -67,8 +66,8 @@ bool uses_token_strides(const pagejit_shared::AttentionConfig& config) {
   for (const Stride& stride : strides) {
     if (!uses_token_strides(config) && std::string_view(stride.name).ends_with("s.token")) continue;
     if (stride.value % stride.unit != 0) {
-      return invalid(fmt::format("{} {}: must be a multiple of {} elements", stride.name,
-                                 stride.value, stride.unit));
+      return invalid(format("{} {}: must be a multiple of {} elements", stride.name, stride.value,
+                            stride.unit));
     }
   }
   return Status(StatusCode::kInternal, "a stride was refused without a reason");
@@ -92,12 +91,11 @@ Status check_table(const pagejit_shared::AttentionConfig& config, const Attentio
   if (Status status = check_ints("block_table", args.block_table); !status) return status;
   if (Status status = check_ints("seq_lens", args.seq_lens); !status) return status;
   if (args.max_blocks_per_seq < 0) {
-    return invalid(
-        fmt::format("max_blocks_per_seq {}: must not be negative", args.max_blocks_per_seq));
+    return invalid(format("max_blocks_per_seq {}: must not be negative", args.max_blocks_per_seq));
   }
   if (args.block_table_stride < args.max_blocks_per_seq) {
-    return invalid(fmt::format("block_table_stride {}: must be at least max_blocks_per_seq ({})",
-                               args.block_table_stride, args.max_blocks_per_seq));
+    return invalid(format("block_table_stride {}: must be at least max_blocks_per_seq ({})",
+                          args.block_table_stride, args.max_blocks_per_seq));
   }
   return {};
 }
@@ -111,8 +109,8 @@ Status check_queries(const pagejit_shared::AttentionConfig& config, const Attent
   // Row numbers of the launch are 32-bit.
   const int64_t most = INT32_MAX / config.group_size;
   if (args.num_query_tokens < 0 || args.num_query_tokens > most) {
-    return invalid(fmt::format("num_query_tokens {}: must be in [0, {}] for group_size {}",
-                               args.num_query_tokens, most, config.group_size));
+    return invalid(format("num_query_tokens {}: must be in [0, {}] for group_size {}",
+                          args.num_query_tokens, most, config.group_size));
   }
   if (bad(args.query_start_loc, alignof(int32_t))) {
     return bad_pointer("query_start_loc", args.query_start_loc, alignof(int32_t));
@@ -131,8 +129,8 @@ Status check_scales(const pagejit_shared::AttentionConfig& config, const Attenti
   if (Status status = check_floats("k_scale", args.k_scale); !status) return status;
   if (Status status = check_floats("v_scale", args.v_scale); !status) return status;
   if (config.has_token_scales || args.kv_scale_stride >= 0) return {};
-  return invalid(fmt::format("kv_scale_stride {}: must be 0 (one scale for all KV heads) or more",
-                             args.kv_scale_stride));
+  return invalid(format("kv_scale_stride {}: must be 0 (one scale for all KV heads) or more",
+                        args.kv_scale_stride));
 }
 
 Status check_block_sparse(const BlockSparseArgs& sparse) {
@@ -147,11 +145,11 @@ Status check_block_sparse(const BlockSparseArgs& sparse) {
 Status check_ranges(const AttentionArgs& args) {
   const int32_t most = args.max_bidirectional_ranges;
   if (most < 0) {
-    return invalid(fmt::format("max_bidirectional_ranges {}: must not be negative", most));
+    return invalid(format("max_bidirectional_ranges {}: must not be negative", most));
   }
   const int64_t stride = args.bidirectional_ranges_stride;
   if (stride != 0 && stride < int64_t{2} * most) {
-    return invalid(fmt::format(
+    return invalid(format(
         "bidirectional_ranges_stride {}: must be 0 (the same ranges for all sequences) or at least "
         "twice max_bidirectional_ranges ({})",
         stride, most));
@@ -161,13 +159,11 @@ Status check_ranges(const AttentionArgs& args) {
 
 Status check_qq_bias(const AttentionArgs& args) {
   if (args.qq_bias_stride_seq < 0) {
-    return invalid(
-        fmt::format("qq_bias_stride_seq {}: must be 0 (one matrix for all sequences) or more",
-                    args.qq_bias_stride_seq));
+    return invalid(format("qq_bias_stride_seq {}: must be 0 (one matrix for all sequences) or more",
+                          args.qq_bias_stride_seq));
   }
   if (args.qq_bias_stride_row < 0) {
-    return invalid(
-        fmt::format("qq_bias_stride_row {}: must not be negative", args.qq_bias_stride_row));
+    return invalid(format("qq_bias_stride_row {}: must not be negative", args.qq_bias_stride_row));
   }
   return check_floats("qq_bias", args.qq_bias);
 }
@@ -184,7 +180,7 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
     if (Status status = check_queries(config, args); !status) return status;
   }
   if (config.has_chunks && args.chunk_size < 1) {
-    return invalid(fmt::format("chunk_size {}: must be positive", args.chunk_size));
+    return invalid(format("chunk_size {}: must be positive", args.chunk_size));
   }
   if (config.has_custom_mask) {
     if (args.custom_mask == nullptr) return bad_pointer("custom_mask", nullptr, 1);
@@ -198,7 +194,7 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
     if (Status status = check_block_sparse(args.block_sparse); !status) return status;
   }
   if (config.has_soft_cap && !(std::isfinite(args.soft_cap) && args.soft_cap > 0)) {
-    return invalid(fmt::format("soft_cap {}: must be positive and finite", args.soft_cap));
+    return invalid(format("soft_cap {}: must be positive and finite", args.soft_cap));
   }
   if (config.has_alibi) {
     if (Status status = check_floats("alibi_slopes", args.alibi_slopes); !status) return status;
@@ -214,11 +210,10 @@ Status check_options(const pagejit_shared::AttentionConfig& config, const Attent
 Status check_attention_args(const pagejit_shared::AttentionConfig& config,
                             const AttentionArgs& args) {
   if (args.num_seqs < 0 || args.num_seqs > kMaxGridYZ) {
-    return invalid(fmt::format("num_seqs {}: must be in [0, {}]", args.num_seqs, kMaxGridYZ));
+    return invalid(format("num_seqs {}: must be in [0, {}]", args.num_seqs, kMaxGridYZ));
   }
   if (args.num_kv_heads < 1 || args.num_kv_heads > kMaxGridYZ) {
-    return invalid(
-        fmt::format("num_kv_heads {}: must be in [1, {}]", args.num_kv_heads, kMaxGridYZ));
+    return invalid(format("num_kv_heads {}: must be in [1, {}]", args.num_kv_heads, kMaxGridYZ));
   }
   const auto kv_alignment = static_cast<uintptr_t>(config.kv_alignment);
   if (bad(args.q, kVectorBytes) || bad(args.k_cache, kv_alignment) ||
@@ -237,15 +232,13 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
   }
   if (Status status = check_table(config, args); !status) return status;
   if (!std::isfinite(args.scale)) {
-    return invalid(fmt::format("scale {}: must be finite", args.scale));
+    return invalid(format("scale {}: must be finite", args.scale));
   }
   if (args.max_seq_len < 0) {
-    return invalid(
-        fmt::format("max_seq_len {}: must be 0 (not known) or positive", args.max_seq_len));
+    return invalid(format("max_seq_len {}: must be 0 (not known) or positive", args.max_seq_len));
   }
   if (args.num_blocks < 0) {
-    return invalid(
-        fmt::format("num_blocks {}: must be 0 (not checked) or positive", args.num_blocks));
+    return invalid(format("num_blocks {}: must be 0 (not checked) or positive", args.num_blocks));
   }
   return check_options(config, args);
 }
@@ -253,14 +246,14 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
 Status check_num_splits(const LoadedAttention& kernel, const AttentionArgs& args) {
   const int num_splits = args.num_splits;
   if (num_splits < 0 || num_splits > kMaxSplits) {
-    return invalid(fmt::format("num_splits {}: must be in [0, {}], 0 = chosen by the library",
-                               num_splits, kMaxSplits));
+    return invalid(format("num_splits {}: must be in [0, {}], 0 = chosen by the library",
+                          num_splits, kMaxSplits));
   }
   const int sequences = kernel.split_sequences(args);
   const int64_t units =
       int64_t{sequences} * args.num_kv_heads * pagejit_shared::merge_units(kernel.split.rows);
   if (num_splits > 1 && units > pagejit_shared::kMergeCounterCapacity) {
-    return invalid(fmt::format(
+    return invalid(format(
         "num_splits {}: must be 0 or 1 for {} {} of {} KV heads, which are {} merge units; the "
         "workspace has {} counters",
         num_splits, sequences, kernel.name_of_split_sequences(), args.num_kv_heads, units,
@@ -281,15 +274,15 @@ Status check_workspace(const LoadedAttention& kernel, const AttentionArgs& args,
   if (args.workspace == nullptr) {
     message = "workspace is null";
   } else if (args.workspace_bytes < needed) {
-    message = fmt::format("workspace_bytes {}: too small", args.workspace_bytes);
+    message = format("workspace_bytes {}: too small", args.workspace_bytes);
   } else {
-    message = fmt::format("workspace is {}: must be aligned to {} bytes", args.workspace,
-                          kWorkspaceAlign);
+    message =
+        format("workspace is {}: must be aligned to {} bytes", args.workspace, kWorkspaceAlign);
   }
   return Status(StatusCode::kWorkspace,
-                fmt::format("{}; this launch ({} {}, {} KV heads, {} split{}) needs {} bytes",
-                            message, sequences, kernel.name_of_split_sequences(), args.num_kv_heads,
-                            num_splits, num_splits == 1 ? "" : "s", needed));
+                format("{}; this launch ({} {}, {} KV heads, {} split{}) needs {} bytes", message,
+                       sequences, kernel.name_of_split_sequences(), args.num_kv_heads, num_splits,
+                       num_splits == 1 ? "" : "s", needed));
 }
 
 }  // namespace pagejit

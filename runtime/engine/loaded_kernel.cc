@@ -1,11 +1,10 @@
 #include "runtime/engine/loaded_kernel.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "generator/families.h"
 #include "runtime/engine/loaded_attention.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -34,9 +33,9 @@ bool is_rejection(CUresult result) {
   CUdevice device = 0;
   if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS && device != kernel.device) {
     return Status(status.code(),
-                  fmt::format("{}; the kernel was prepared for device {}, but the current context "
-                              "belongs to device {}",
-                              status.message(), kernel.device, device),
+                  format("{}; the kernel was prepared for device {}, but the current context "
+                         "belongs to device {}",
+                         status.message(), kernel.device, device),
                   status.detail());
   }
   return status;
@@ -60,7 +59,7 @@ Result<std::shared_ptr<LoadedModule>> LoadedModule::load(std::shared_ptr<const D
   result = api.cuLibraryGetKernel(&module->kernel_, module->library_, symbol.c_str());
   if (result != CUDA_SUCCESS) {
     *rejected = is_rejection(result);
-    return api.failure(result, fmt::format("cuLibraryGetKernel(\"{}\")", symbol));
+    return api.failure(result, format("cuLibraryGetKernel(\"{}\")", symbol));
   }
   return module;
 }
@@ -101,7 +100,7 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
   if (result != CUDA_SUCCESS) {
     *rejected = is_rejection(result);
     return driver.failure(
-        result, fmt::format("cuKernelSetAttribute(max dynamic shared, {} bytes)", shared_bytes));
+        result, format("cuKernelSetAttribute(max dynamic shared, {} bytes)", shared_bytes));
   }
   if (Status status = make_resident(where, rejected); !status) return status;
 
@@ -115,11 +114,10 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
     return driver.failure(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   }
   if (ctas_per_sm < 1) {
-    return Status(
-        StatusCode::kUnsupported,
-        fmt::format("{}: a CTA of {} threads with {} bytes of shared memory does not fit on "
-                    "an SM of this GPU",
-                    parts.info.kernel_name, static_cast<int>(threads_per_cta), shared_bytes));
+    return Status(StatusCode::kUnsupported,
+                  format("{}: a CTA of {} threads with {} bytes of shared memory does not fit on "
+                         "an SM of this GPU",
+                         parts.info.kernel_name, static_cast<int>(threads_per_cta), shared_bytes));
   }
 
   describe_device(where.info, ctas_per_sm);

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -7,6 +6,7 @@
 #include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/engine/merge_states_launch.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -38,7 +38,7 @@ Status check_states(const Constants& c, const MergeStatesArgs& args) {
   for (int i = 0; i < args.num_states; ++i) {
     const MergeState& state = args.states[i];
     Status status = check_state(c, "v", state.v, "lse", state.lse);
-    if (!status) return status.with_context(fmt::format("states[{}]", i));
+    if (!status) return status.with_context(format("states[{}]", i));
   }
   return {};
 }

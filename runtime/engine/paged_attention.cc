@@ -1,7 +1,5 @@
 #include "pagejit/paged_attention.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <limits>
 #include <mutex>
@@ -9,6 +7,7 @@
 
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/guard.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -34,25 +33,24 @@ Result<DataType> kv_dtype_of(const PagedAttentionArgs& args) {
   if (name == "fp8" || name == "fp8_e4m3") return DataType::kFloat8E4m3;
   if (name == "fp8_e5m2") return DataType::kFloat8E5m2;
   return invalid(
-      fmt::format("kv_cache_dtype \"{}\": legal are auto, float16, bfloat16, fp8, fp8_e4m3 and "
-                  "fp8_e5m2",
-                  name));
+      format("kv_cache_dtype \"{}\": legal are auto, float16, bfloat16, fp8, fp8_e4m3 and "
+             "fp8_e5m2",
+             name));
 }
 
 Status check_types(const PagedAttentionArgs& args, DataType kv_dtype) {
   if (args.dtype != DataType::kFloat16 && args.dtype != DataType::kBFloat16 &&
       args.dtype != DataType::kFloat32) {
-    return unsupported(
-        fmt::format("dtype {}: must be f16, bf16 or f32", data_type_name(args.dtype)));
+    return unsupported(format("dtype {}: must be f16, bf16 or f32", data_type_name(args.dtype)));
   }
   if (data_type_bytes(kv_dtype) == 1 || args.dtype == kv_dtype ||
       args.dtype == DataType::kFloat32) {
     return {};
   }
   return unsupported(
-      fmt::format("kv_cache_dtype {} with dtype {}: must be auto, or a type of 8 bits, or that of "
-                  "dtype",
-                  args.kv_cache_dtype, data_type_name(args.dtype)));
+      format("kv_cache_dtype {} with dtype {}: must be auto, or a type of 8 bits, or that of "
+             "dtype",
+             args.kv_cache_dtype, data_type_name(args.dtype)));
 }
 
 Status check_heads(const PagedAttentionArgs& args) {
@@ -61,8 +59,8 @@ Status check_heads(const PagedAttentionArgs& args) {
   if (args.num_heads >= 1 && args.num_heads <= most && args.num_heads % args.num_kv_heads == 0) {
     return {};
   }
-  return invalid(fmt::format("num_heads {}: must be a multiple of num_kv_heads ({}), 1 to {} times",
-                             args.num_heads, args.num_kv_heads, kMostGroup));
+  return invalid(format("num_heads {}: must be a multiple of num_kv_heads ({}), 1 to {} times",
+                        args.num_heads, args.num_kv_heads, kMostGroup));
 }
 
 Result<KernelSpec> spec_of(const PagedAttentionArgs& args) {
@@ -114,8 +112,8 @@ Status check_block_sparse(const PagedAttentionArgs& args) {
 Status check_numbers(const PagedAttentionArgs& args, const KernelSpec& spec) {
   if (Status s = check_count("num_seqs", args.num_seqs, 0, kMaxGridYZ); !s) return s;
   if (args.max_num_blocks_per_seq < 0) {
-    return invalid(fmt::format("max_num_blocks_per_seq {}: must not be negative",
-                               args.max_num_blocks_per_seq));
+    return invalid(
+        format("max_num_blocks_per_seq {}: must not be negative", args.max_num_blocks_per_seq));
   }
   if (Status s = check_stride("q_stride", args.q_stride, kRowElements); !s) return s;
   const int kv_unit = static_cast<int>(kVectorBytes) / data_type_bytes(spec.kv_dtype);

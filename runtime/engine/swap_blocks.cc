@@ -1,11 +1,10 @@
 #include "runtime/engine/swap_blocks.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <vector>
 
 #include "runtime/engine/argument_check.h"
+#include "runtime/format.h"
 
 namespace pagejit {
 namespace {
@@ -13,7 +12,7 @@ namespace {
 Status check_args(const SwapBlocksArgs& args) {
   const int direction = static_cast<int>(args.direction);
   if (direction < 0 || direction > static_cast<int>(SwapDirection::kDeviceToDevice)) {
-    return invalid(fmt::format(
+    return invalid(format(
         "direction {}: legal are device to host (0), host to device (1) and device to device (2)",
         direction));
   }
@@ -27,7 +26,7 @@ Status check_args(const SwapBlocksArgs& args) {
     for (int side = 0; side < 2; ++side) {
       const int64_t block = args.pairs[2 * i + side];
       if (block < 0) {
-        return invalid(fmt::format("pairs[{}][{}] is {}: must not be negative", i, side, block));
+        return invalid(format("pairs[{}][{}] is {}: must not be negative", i, side, block));
       }
     }
   }
@@ -87,9 +86,8 @@ Status swap_in_a_batch(const Driver& driver, const SwapBlocksArgs& args, Stream 
       driver.cuMemcpyBatchAsync(to.data(), from.data(), sizes.data(), count, &in_stream_order,
                                 &first_copy, 1, &failed, static_cast<CUstream>(stream));
   if (result == CUDA_SUCCESS) return {};
-  return driver.failure(result, failed < count
-                                    ? fmt::format("cuMemcpyBatchAsync (pairs[{}])", failed)
-                                    : "cuMemcpyBatchAsync");
+  return driver.failure(result, failed < count ? format("cuMemcpyBatchAsync (pairs[{}])", failed)
+                                               : "cuMemcpyBatchAsync");
 }
 
 }  // namespace
@@ -103,7 +101,7 @@ Status swap_blocks(const Driver& driver, const SwapBlocksArgs& args, Stream stre
   for (int i = 0; i < args.num_pairs; ++i) {
     const CUresult result = copy_one(driver, args, copy_of(args, i), static_cast<CUstream>(stream));
     if (result != CUDA_SUCCESS) {
-      return driver.failure(result, fmt::format("the copy of pairs[{}]", i));
+      return driver.failure(result, format("the copy of pairs[{}]", i));
     }
   }
   return {};

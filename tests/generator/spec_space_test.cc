@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 
 #include "generator/planner.h"
+#include "tests/generator/spec_cover.h"
 
 namespace pagejit {
 namespace {
@@ -71,6 +73,25 @@ TEST(SpecSpaceTest, LegalSpecsSurviveTheirTextAndArePlannedOrRefusedWithANumber)
     }
   }
   EXPECT_GT(num_planned, 300 * 3);
+}
+
+TEST(SpecCoverTest, HasEachTwoValuesThatLegalSpecsHaveTogether) {
+  const Target target = *parse_target("sm_90a");
+  const SpecCover cover = pairwise_cover(target);
+  std::printf("%zu specs cover %zu pairs\n", cover.specs.size(), cover.num_pairs);
+  EXPECT_LT(cover.specs.size(), 250u);
+  EXPECT_GT(cover.num_pairs, 3000u);
+  for (const KernelSpec& spec : cover.specs) {
+    EXPECT_TRUE(supports(spec, target)) << canonical_text(spec);
+  }
+  SplitMix64 rng(6);
+  for (int i = 0; i < 1000; ++i) {
+    const KernelSpec spec = draw_legal_spec(rng);
+    if (supports(spec, target)) {
+      EXPECT_EQ(pairs_not_covered(cover, spec), 0u) << canonical_text(spec);
+    }
+  }
+  EXPECT_GT(pairs_not_covered({}, KernelSpec{}), 0u);
 }
 
 }  // namespace
