@@ -19,7 +19,15 @@ using Levels = std::array<int, kNumFields>;
 using Pair = std::array<int, 4>;
 
 Levels num_levels() {
-  Levels levels = {4, 3, 7, 7, 7, 3, 2, 3, static_cast<int>(std::size(kHeadSizes)),
+  Levels levels = {4,
+                   3,
+                   7,
+                   7,
+                   7,
+                   3,
+                   2,
+                   3,
+                   static_cast<int>(std::size(kHeadSizes)),
                    static_cast<int>(std::size(kBlockSizes)),
                    static_cast<int>(std::size(kGroupSizes))};
   for (int i = 11; i < kNumFields; ++i) levels[static_cast<size_t>(i)] = 2;

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "pagejit/target.h"
 #include "pagejit/spec.h"
+#include "pagejit/target.h"
 
 namespace pagejit {
 

@@ -17,20 +17,26 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// One query, k and v of some tokens; head sizes as those have elements.
+HeadProblem problem_of(const std::vector<float>& q, const std::vector<float>& k,
+                       const std::vector<float>& v, float scale = 1.0f) {
+  const size_t num_tokens = k.size() / q.size();
+  return {.q = q.data(),
+          .k = k.data(),
+          .v = v.data(),
+          .num_tokens = static_cast<int64_t>(num_tokens),
+          .head_size = static_cast<int>(q.size()),
+          .head_size_v = static_cast<int>(v.size() / num_tokens),
+          .rules = {.scale = scale}};
+}
+
 TEST(DenseAttentionTest, OneTokenGivesItsValueAndItsScore) {
   const std::vector<float> q = {2, 3};
   const std::vector<float> k = {0.5, -1};
   const std::vector<float> v = {7, -9};
   double out[2];
   double lse = 0;
-  dense_attention({.q = q.data(),
-                   .k = k.data(),
-                   .v = v.data(),
-                   .num_tokens = 1,
-                   .head_size = 2,
-                   .head_size_v = 2,
-                   .rules = {.scale = 0.25f}},
-                  out, &lse);
+  dense_attention(problem_of(q, k, v, 0.25f), out, &lse);
   EXPECT_EQ(out[0], 7);
   EXPECT_EQ(out[1], -9);
   EXPECT_DOUBLE_EQ(lse, (2 * 0.5 - 3) * 0.25);
@@ -44,14 +50,7 @@ TEST(DenseAttentionTest, TwoTokensByHand) {
   double out[2];
   double lse = 0;
   HeadMagnitudes magnitudes;
-  dense_attention({.q = q.data(),
-                   .k = k.data(),
-                   .v = v.data(),
-                   .num_tokens = 2,
-                   .head_size = 2,
-                   .head_size_v = 2,
-                   .rules = {.scale = 1.0f}},
-                  out, &lse, &magnitudes);
+  dense_attention(problem_of(q, k, v), out, &lse, &magnitudes);
   EXPECT_NEAR(out[0], 0.75 * 4 + 0.25 * 8, 1e-7);
   EXPECT_NEAR(out[1], 0.25 * -4, 1e-7);
   EXPECT_NEAR(lse, std::log(4.0), 1e-7);
@@ -83,14 +82,7 @@ TEST(DenseAttentionTest, ScoresOfAMillionDoNotOverflow) {
     const std::vector<float> v = {1, 3};
     double out = 0;
     double lse = 0;
-    dense_attention({.q = q.data(),
-                     .k = k.data(),
-                     .v = v.data(),
-                     .num_tokens = 2,
-                     .head_size = 1,
-                     .head_size_v = 1,
-                     .rules = {.scale = 1.0f}},
-                    &out, &lse);
+    dense_attention(problem_of(q, k, v), &out, &lse);
     EXPECT_DOUBLE_EQ(out, 2);
     EXPECT_DOUBLE_EQ(lse, sign * 1e6 + std::log(2.0));
   }
@@ -102,13 +94,7 @@ TEST(DenseAttentionTest, ScalesMultiplyTheirElements) {
   const std::vector<float> k = {0.5, 1, -1, 0.25};
   const std::vector<float> v = {3, 5, -2, 1};
   const ElementScales scales{.q = 0.75f, .k = 1.5f, .v = 3};
-  HeadProblem problem{.q = q.data(),
-                      .k = k.data(),
-                      .v = v.data(),
-                      .num_tokens = 2,
-                      .head_size = 2,
-                      .head_size_v = 2,
-                      .rules = {.scale = 0.5f}};
+  HeadProblem problem = problem_of(q, k, v, 0.5f);
   problem.scales = scales;
   double out[2];
   double lse = 0;
@@ -131,13 +117,7 @@ TEST(NaiveAttentionTest, RoundsTheQueryToTheComputeTypeAndTheResultToItsOwn) {
   const std::vector<float> q = {1 + 0x1p-8f - 0x1p-20f};
   const std::vector<float> k = {1, 0};
   const std::vector<float> v = {1, 0};
-  const HeadProblem problem{.q = q.data(),
-                            .k = k.data(),
-                            .v = v.data(),
-                            .num_tokens = 2,
-                            .head_size = 1,
-                            .head_size_v = 1,
-                            .rules = {.scale = 1.0f}};
+  const HeadProblem problem = problem_of(q, k, v);
   const auto weight = [](DataType type, float score) {
     return round_to_type(type, 1 / (1 + std::exp(-score)));
   };
@@ -157,26 +137,10 @@ TEST(NaiveAttentionTest, RoundsWeightsAndResultToTheType) {
   const std::vector<float> k = {0, 0, 0};
   const std::vector<float> v = {1, 1, 1.0078125};
   float out = 0;
-  naive_attention(DataType::kBFloat16, DataType::kBFloat16,
-                  {.q = q.data(),
-                   .k = k.data(),
-                   .v = v.data(),
-                   .num_tokens = 3,
-                   .head_size = 1,
-                   .head_size_v = 1,
-                   .rules = {.scale = 1.0f}},
-                  &out);
+  naive_attention(DataType::kBFloat16, DataType::kBFloat16, problem_of(q, k, v), &out);
   // 3.0078125 * 0.333984375 = 1.00456..., nearest bf16 1.0078125 (steps of 2^-7 above 1).
   EXPECT_EQ(out, 1.0078125f);
-  naive_attention(DataType::kFloat16, DataType::kFloat16,
-                  {.q = q.data(),
-                   .k = k.data(),
-                   .v = v.data(),
-                   .num_tokens = 3,
-                   .head_size = 1,
-                   .head_size_v = 1,
-                   .rules = {.scale = 1.0f}},
-                  &out);
+  naive_attention(DataType::kFloat16, DataType::kFloat16, problem_of(q, k, v), &out);
   // f16: 1/3 -> 0.333251953125; 3.0078125 * that = 1.002359..., nearest step of 2^-10: 1.001953125.
   EXPECT_EQ(out, 1.001953125f);
 }

@@ -26,9 +26,7 @@ struct BiasCase {
 
 KernelSpec with_bias(QueryLengths queries, Causality causality, DataType type, int head_size,
                      int group_size) {
-  KernelSpec spec = make_spec(type, head_size, 16, group_size);
-  spec.queries = queries;
-  spec.causality = causality;
+  KernelSpec spec = make_ragged_spec(queries, causality, type, head_size, group_size);
   spec.qq_bias = true;
   return spec;
 }

@@ -223,6 +223,14 @@ KernelSpec make_spec(DataType type, int head_size, int block_size, int group_siz
           .debug = debug};
 }
 
+KernelSpec make_ragged_spec(QueryLengths queries, Causality causality, DataType type, int head_size,
+                            int group_size) {
+  KernelSpec spec = make_spec(type, head_size, 16, group_size);
+  spec.queries = queries;
+  spec.causality = causality;
+  return spec;
+}
+
 AttentionBatch make_batch(const BatchOptions& options) {
   Result<AttentionBatch> batch = make_attention_batch(options);
   EXPECT_TRUE(batch.is_ok()) << batch.status().to_string();

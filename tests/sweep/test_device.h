@@ -109,6 +109,10 @@ const char* name_of(QueryLengths queries);
 KernelSpec make_spec(DataType type, int head_size, int block_size, int group_size,
                      bool debug = false);
 
+// Of blocks of 16 tokens, for several query tokens per sequence.
+KernelSpec make_ragged_spec(QueryLengths queries, Causality causality, DataType type, int head_size,
+                            int group_size);
+
 // A batch that must be valid; fails the test where it is not.
 AttentionBatch make_batch(const BatchOptions& options);
 
