@@ -31,7 +31,9 @@ struct DeviceFunctionCase {
 inline constexpr int kInputWords = 1024;
 
 std::vector<DeviceFunctionCase> device_function_cases();
-// Those of them that are about matrices.
+// Those of them that are about memory.
+std::vector<DeviceFunctionCase> memory_function_cases();
+// Those that are about matrices.
 std::vector<DeviceFunctionCase> matrix_function_cases();
 // Those that round to 8-bit floats.
 std::vector<DeviceFunctionCase> float8_function_cases();
