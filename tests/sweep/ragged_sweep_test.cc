@@ -144,10 +144,14 @@ struct VllmCase {
   int window;  // keys, 0: none
   float soft_cap;
   int num_splits;
+  bool is_fp8;        // q, K and V of e4m3 with scales
+  bool is_far_apart;  // as a cache of 32,768 blocks: beyond 2^31 bytes
 };
 
-// Unified attention: two sets of sequences, three of heads, two head sizes, four windows, with and
-// without a soft cap, split and not split; and the head sizes of the varlen sweep.
+// Unified attention, 768: two sets of sequences, three of heads, two head sizes, four windows, with
+// and without a soft cap, split and not split, two types, two sizes of caches. And of the varlen
+// sweep's 640 those of its other head sizes; that sweep also has two versions of kernels, which are
+// the two kernels here, and tells the result's memory given from made.
 std::vector<VllmCase> vllm_cases() {
   std::vector<VllmCase> cases;
   if (!run_all()) return cases;
@@ -155,10 +159,16 @@ std::vector<VllmCase> vllm_cases() {
   constexpr int kHeads[][2] = {{4, 4}, {8, 2}, {5, 1}};
   const auto add = [&](int set, const int(&heads)[2], int head_size, int window, float soft_cap,
                        int num_splits) {
-    char name[120];
-    std::snprintf(name, sizeof name, "set%d_h%d_%d_d%d_w%d_cap%d_s%d", set, heads[0], heads[1],
-                  head_size, window, static_cast<int>(soft_cap), num_splits);
-    cases.push_back({name, sets[set], heads[0], heads[1], head_size, window, soft_cap, num_splits});
+    for (const bool is_fp8 : {false, true}) {
+      for (const bool is_far_apart : {false, true}) {
+        char name[120];
+        std::snprintf(name, sizeof name, "set%d_h%d_%d_d%d_w%d_cap%d_s%d%s%s", set, heads[0],
+                      heads[1], head_size, window, static_cast<int>(soft_cap), num_splits,
+                      is_fp8 ? "_fp8" : "", is_far_apart ? "_far" : "");
+        cases.push_back({name, sets[set], heads[0], heads[1], head_size, window, soft_cap,
+                         num_splits, is_fp8, is_far_apart});
+      }
+    }
   };
   for (int set : {0, 1}) {
     for (const auto& heads : kHeads) {
@@ -185,9 +195,10 @@ class VllmSweepTest : public DeviceTest, public testing::WithParamInterface<Vllm
 TEST_P(VllmSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   const VllmCase& c = GetParam();
   for (const QueryLengths queries : {QueryLengths::kFew, QueryLengths::kMany}) {
-    KernelSpec spec = make_spec(DataType::kBFloat16, c.head_size, 16, c.num_heads / c.num_kv_heads);
-    spec.queries = queries;
-    spec.causality = Causality::kCausal;
+    KernelSpec spec = make_ragged_spec(queries, Causality::kCausal,
+                                       c.is_fp8 ? DataType::kFloat8E4m3 : DataType::kBFloat16,
+                                       c.head_size, c.num_heads / c.num_kv_heads);
+    spec.out_dtype = DataType::kBFloat16;
     spec.window = c.window > 0;
     spec.soft_cap = c.soft_cap > 0;
     CheckOptions options;
@@ -196,6 +207,10 @@ TEST_P(VllmSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
     options.batch.query_lens = c.sequences.queries;
     options.batch.window_left = c.window - 1;
     options.batch.soft_cap = c.soft_cap;
+    if (c.is_far_apart) {
+      // The batch has at least 113 blocks: 290 times as far apart they are as far as 32,768.
+      options.batch.device_block_stride = int64_t{290} * 16 * c.num_kv_heads * c.head_size;
+    }
     options.num_splits = c.num_splits;
     const Result<CheckReport> result = run_check(engine(), session(), spec, options);
     ASSERT_TRUE(result.is_ok()) << result.status().to_string() << report();
