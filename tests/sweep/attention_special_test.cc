@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "generator/planner.h"
 #include "tests/sweep/test_device.h"
 #include "tools/reference/random.h"
 
@@ -34,6 +35,20 @@ class AttentionSpecialTest : public DeviceTest {
     return std::move(device_batch).value();
   }
 };
+
+// Two times as many splits as a CTA fetches at once, and three more.
+TEST_F(AttentionSpecialTest, MoreSplitsThanAreFetchedAtOnce) {
+  for (const KernelSpec& spec : {make_spec(kBF16, 16, 16, 4), make_spec(kF16, 128, 16, 8)}) {
+    const Result<KernelConfig> planned = plan(spec, *parse_target("sm_80"));
+    ASSERT_TRUE(planned.is_ok());
+    const int num_splits = 2 * pagejit_shared::splits_at_once(planned->attention) + 3;
+    CheckOptions options;
+    options.batch.num_kv_heads = 2;
+    options.batch.seq_lens = {num_splits * planned->tile_tokens() - 5, 100};
+    options.num_splits = num_splits;
+    expect_passes(spec, options);
+  }
+}
 
 // A block begins at every 2^30th element and some more, so block 2 lies beyond 2^31 elements and
 // block 4 beyond 2^32.

@@ -255,10 +255,13 @@ class PlantedBugTest : public EmulatorTest {
     huge.batch.layout = CacheLayout::kInterleaved;
     huge.batch.device_block_stride = (int64_t{1} << 30) + 8;
     huge.batch.seq_lens = {70};
+    CheckOptions many_splits = plain;  // more than are fetched at once
+    many_splits.batch.seq_lens = {1600};
+    many_splits.num_splits = 25;
     for (const KernelSpec& spec :
          {make_spec(DataType::kFloat16, 72, 16, 4), make_spec(DataType::kBFloat16, 128, 16, 40)}) {
       if (!compiles(bugged, spec)) return "";
-      for (const CheckOptions* options : {&plain, &padded, &low, &huge}) {
+      for (const CheckOptions* options : {&plain, &padded, &low, &huge, &many_splits}) {
         const Result<CheckReport> result = run_check(bugged, session(), spec, *options);
         if (!result) return result.status().to_string() + report();
         if (!result->passed) return result->sentence;

@@ -65,6 +65,8 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"LseIsInBase2", kMerge, "kLn2 * lse_log2", "lse_log2"},
       {"LastSplitIsNotMerged", kMerge, "first < kBatch ? num_splits - first : kBatch",
        "first < kBatch ? num_splits - first - 1 : kBatch"},
+      {"LaterSplitsAreNotMerged", kMerge, "first < num_splits; first += kBatch",
+       "first < kBatch; first += kBatch"},
       {"NoWaitForSplits", kMerge, "dev::cp_async_wait<0>();", ""},
       {"SplitsAreMergedFromTheLastToArriveOn", kMerge,
        "batch.stats[b][thread], batch.acc[b][thread]",

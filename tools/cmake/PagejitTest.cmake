@@ -1,6 +1,7 @@
 # Tests are compiled quickly, not to run quickly: what takes time in them are the library and the references, which have
-# the options of the build. Each program takes GoogleMock's headers from one precompiled file.
-set(PAGEJIT_TEST_OPTIONS -O0)
+# the options of the build. (The gpu preset has them small instead.) Each program takes GoogleMock's headers from one
+# precompiled file.
+set(PAGEJIT_TEST_OPTIONS -O0 CACHE STRING "Compiler options of the tests, after those of the build type")
 find_package(GTest CONFIG REQUIRED)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled_test_headers.cc" CONTENT "// see PagejitTest.cmake\n")
 add_library(pagejit_test_headers OBJECT "${PROJECT_BINARY_DIR}/precompiled_test_headers.cc")
