@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <string>
-#include <utility>
 
 namespace pagejit {
 
