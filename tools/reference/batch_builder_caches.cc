@@ -3,7 +3,6 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "tools/reference/batch_builder.h"
