@@ -241,7 +241,8 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
 #endif
                                        const AttentionWork& work, int unit) {
   constexpr int kRowQuads = C.head_size_v / 4;
-  for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
+  // Opaque, here and below: else addresses are found before the loop over tokens, and kept.
+  for (int i = dev::opaque(dev::thread_idx()); i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row_in_unit = i / kRowQuads;
     const int element = i % kRowQuads * 4;
@@ -279,7 +280,7 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, SplitBatch<C>
                                  int num_splits) {
   constexpr int kRowQuads = C.head_size_v / 4;
   constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
-  const int thread = dev::thread_idx();
+  const int thread = dev::opaque(dev::thread_idx());
   for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row = unit * pagejit_shared::kMergeUnitRows + i / kRowQuads;

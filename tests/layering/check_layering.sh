@@ -62,7 +62,7 @@ function allowed(layer, name, quoted) {
   if (layer == "public") return is_std(name) || is_c(name)
   if (layer == "shared" || layer == "templates") return 0
   if (layer == "generator") return is_std(name) && !is_impure(name) || is_c(name)
-  if (layer == "cache") return is_std(name) || is_posix(name) || name == "sha2.h"
+  if (layer == "cache") return is_std(name) || is_posix(name) || name == "openssl/sha.h"
   if (layer == "tools") return !is_cuda(name)
   return 1
 }

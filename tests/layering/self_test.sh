@@ -17,7 +17,7 @@ clean_tree() {
   printf '%s\n' '#include <string>' '#include "pagejit/status.h"' > runtime/include/pagejit/spec.h
   printf '%s\n' '#include <vector>' '#include "generator/config.h"' '#include "pagejit/spec.h"' \
     '#include "templates/shared/attention_params.h"' > generator/planner.cc
-  printf '%s\n' '#include <fcntl.h>' '#include <sha2.h>' '#include "cache/entry.h"' '#include "pagejit/status.h"' \
+  printf '%s\n' '#include <fcntl.h>' '#include <openssl/sha.h>' '#include "cache/entry.h"' '#include "pagejit/status.h"' \
     '// A comment may say abort() and printf("x").' 'auto text = "exit(1) // std::cout";' \
     'std::snprintf(buffer, size, "%d", x); fiber.exit(); /* abort() */' > cache/disk.cc
   printf '%s\n' '#include <cuda.h>' '#include "cache/disk.h"' '#include "generator/renderer.h"' > runtime/jit/engine.cc

@@ -1545,7 +1545,8 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
 #line 242 "attention/merge.cuh"
                                        const AttentionWork& work, int unit) {
   constexpr int kRowQuads = C.head_size_v / 4;
-  for (int i = dev::thread_idx(); i < output.rows_of_unit(unit) * kRowQuads;
+  // Opaque, here and below: else addresses are found before the loop over tokens, and kept.
+  for (int i = dev::opaque(dev::thread_idx()); i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row_in_unit = i / kRowQuads;
     const int element = i % kRowQuads * 4;
@@ -1559,7 +1560,7 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
     Partial partial;
     partial.add(stats, acc, output.scale_log2);
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
-#line 262 "attention/merge.cuh"
+#line 263 "attention/merge.cuh"
     if (work.num_active_splits <= 1) {
       store_result<C>(output, row, element, partial);
     } else {
@@ -1580,7 +1581,7 @@ PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, SplitBatch<C>
                                  int num_splits) {
   constexpr int kRowQuads = C.head_size_v / 4;
   constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
-  const int thread = dev::thread_idx();
+  const int thread = dev::opaque(dev::thread_idx());
   for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row = unit * pagejit_shared::kMergeUnitRows + i / kRowQuads;
@@ -1618,7 +1619,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 325 "attention/merge.cuh"
+#line 326 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
