@@ -1,5 +1,6 @@
 #include "tests/generator/spec_cover.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <set>
@@ -10,7 +11,14 @@
 namespace pagejit {
 namespace {
 
-constexpr int kNumFields = 11 + kNumSwitches;
+// The fields in the order of Levels: those that spec_of_kind() counts through, head sizes, block
+// size and group size, switches.
+constexpr size_t kNumKindFields = 8;
+constexpr size_t kHeadSizeField = kNumKindFields;
+constexpr size_t kBlockSizeField = kHeadSizeField + 1;
+constexpr size_t kGroupSizeField = kBlockSizeField + 1;
+constexpr size_t kFirstSwitch = kGroupSizeField + 1;
+constexpr int kNumFields = static_cast<int>(kFirstSwitch) + kNumSwitches;
 constexpr int kTries = 2000;
 
 // The values of a spec's fields, as indices.
@@ -30,7 +38,7 @@ Levels num_levels() {
                    static_cast<int>(std::size(kHeadSizes)),
                    static_cast<int>(std::size(kBlockSizes)),
                    static_cast<int>(std::size(kGroupSizes))};
-  for (int i = 11; i < kNumFields; ++i) levels[static_cast<size_t>(i)] = 2;
+  std::fill(levels.begin() + kFirstSwitch, levels.end(), 2);
   return levels;
 }
 
@@ -38,17 +46,17 @@ KernelSpec spec_of(const Levels& levels) {
   uint64_t kind = 0;
   uint64_t radix = 1;
   const Levels counts = num_levels();
-  for (size_t i = 0; i < 8; ++i) {
+  for (size_t i = 0; i < kNumKindFields; ++i) {
     kind += radix * static_cast<uint64_t>(levels[i]);
     radix *= static_cast<uint64_t>(counts[i]);
   }
   KernelSpec spec = spec_of_kind(kind);
-  spec.head_size = kHeadSizes[levels[8]].k;
-  spec.head_size_v = kHeadSizes[levels[8]].v;
-  spec.block_size = kBlockSizes[levels[9]];
-  spec.group_size = kGroupSizes[levels[10]];
-  for (int i = 0; i < kNumSwitches; ++i) {
-    spec.*kSpecSwitches[i] = levels[static_cast<size_t>(11 + i)] != 0;
+  spec.head_size = kHeadSizes[levels[kHeadSizeField]].k;
+  spec.head_size_v = kHeadSizes[levels[kHeadSizeField]].v;
+  spec.block_size = kBlockSizes[levels[kBlockSizeField]];
+  spec.group_size = kGroupSizes[levels[kGroupSizeField]];
+  for (size_t i = 0; i < kNumSwitches; ++i) {
+    spec.*kSpecSwitches[i] = levels[kFirstSwitch + i] != 0;
   }
   return spec;
 }
@@ -77,8 +85,8 @@ Levels levels_of(const KernelSpec& spec) {
                [&](HeadSizes s) { return s.k == spec.head_size && s.v == spec.head_size_v; }),
       index_of(kBlockSizes, [&](int size) { return size == spec.block_size; }),
       index_of(kGroupSizes, [&](int size) { return size == spec.group_size; })};
-  for (int i = 0; i < kNumSwitches; ++i) {
-    levels[static_cast<size_t>(11 + i)] = spec.*kSpecSwitches[i] ? 1 : 0;
+  for (size_t i = 0; i < kNumSwitches; ++i) {
+    levels[kFirstSwitch + i] = spec.*kSpecSwitches[i] ? 1 : 0;
   }
   return levels;
 }

@@ -39,7 +39,9 @@ class AttentionSpecialTest : public DeviceTest {
 // Two times as many splits as a CTA fetches at once, and three more.
 TEST_F(AttentionSpecialTest, MoreSplitsThanAreFetchedAtOnce) {
   for (const KernelSpec& spec : {make_spec(kBF16, 16, 16, 4), make_spec(kF16, 128, 16, 8)}) {
-    const Result<KernelConfig> planned = plan(spec, *parse_target("sm_80"));
+    const Kernel kernel = prepare(spec);
+    ASSERT_TRUE(kernel);
+    const Result<KernelConfig> planned = plan(spec, kernel.info().target);
     ASSERT_TRUE(planned.is_ok());
     const int num_splits = 2 * pagejit_shared::splits_at_once(planned->attention) + 3;
     CheckOptions options;

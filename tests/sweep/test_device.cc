@@ -95,6 +95,24 @@ void EmulatorControls::set_schedule(PagejitEmulatorOrder order,
   configure(options);
 }
 
+void EmulatorControls::for_each_schedule(const std::function<void()>& body) const {
+  const PagejitEmulatorOptions saved = options();
+  for (PagejitEmulatorOrder order :
+       {kPagejitEmulatorFifo, kPagejitEmulatorLifo, kPagejitEmulatorRandom}) {
+    for (PagejitEmulatorCompletion completion :
+         {kPagejitEmulatorLate, kPagejitEmulatorEarly, kPagejitEmulatorRandomCompletion}) {
+      SCOPED_TRACE("order " + std::to_string(order) + ", completion " + std::to_string(completion));
+      PagejitEmulatorOptions schedule = saved;
+      schedule.order = order;
+      schedule.completion = completion;
+      schedule.resident = order == kPagejitEmulatorRandom ? 5 : 1;
+      configure(schedule);
+      body();
+    }
+  }
+  configure(saved);
+}
+
 PagejitEmulatorCounters EmulatorControls::counters() const {
   PagejitEmulatorCounters counters = {};
   counters.struct_size = sizeof counters;

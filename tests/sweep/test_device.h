@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,9 @@ class EmulatorControls {
   void configure(const PagejitEmulatorOptions& options) const;
   void set_schedule(PagejitEmulatorOrder order, PagejitEmulatorCompletion completion,
                     uint64_t seed) const;
+  // Calls body() under every order of threads with every completion of copies; in random order five
+  // CTAs are resident at a time. The schedule goes back afterwards.
+  void for_each_schedule(const std::function<void()>& body) const;
   void reset_counters() const { reset_counters_(); }
   PagejitEmulatorCounters counters() const;
   // Of global memory, by each CTA of the last launch.

@@ -8,7 +8,7 @@
 #include "generator/arch.h"
 #include "generator/families.h"
 #include "generator/renderer.h"
-#include "tests/templates/nvrtc_target.h"
+#include "tests/templates/compile_checks.h"
 
 namespace pagejit {
 namespace {
@@ -23,17 +23,7 @@ class FamilyMatrixTest : public ::testing::TestWithParam<Target> {
     SCOPED_TRACE(text_of(spec) + " for " + GetParam().to_string());
     const auto config = plan_any(spec, GetParam());
     ASSERT_TRUE(config) << config.status().to_string();
-    const auto source = render(*config);
-    ASSERT_TRUE(source) << source.status().to_string();
-    const auto compiled = nvrtc()->compile(*source);
-    ASSERT_TRUE(compiled) << compiled.status().to_string() << "\n" << compiled.status().detail();
-    const CompileReport& report = compiled->report;
-    EXPECT_GT(report.registers, 0) << "the log was not read:\n" << compiled->log;
-    EXPECT_EQ(report.spill_store_bytes, 0);
-    EXPECT_EQ(report.spill_load_bytes, 0);
-    EXPECT_EQ(report.stack_bytes, 0);
-    EXPECT_EQ(report.static_shared_bytes, 0);
-    EXPECT_TRUE(report.warnings.empty()) << report.warnings.front();
+    compile_clean(render(*config));
   }
 };
 

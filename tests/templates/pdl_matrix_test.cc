@@ -10,7 +10,7 @@
 
 #include "generator/families.h"
 #include "generator/renderer.h"
-#include "tests/templates/nvrtc_target.h"
+#include "tests/templates/compile_checks.h"
 
 namespace pagejit {
 namespace {
@@ -68,15 +68,8 @@ class PdlMatrixTest : public ::testing::TestWithParam<const char*> {
   static Counts compile(const AnySpec& spec) {
     const auto config = plan_any(spec, target());
     EXPECT_TRUE(config) << config.status().to_string();
-    const auto source = render(*config);
-    EXPECT_TRUE(source) << source.status().to_string();
-    const auto compiled = nvrtc()->compile(*source);
-    EXPECT_TRUE(compiled) << compiled.status().to_string() << "\n" << compiled.status().detail();
-    if (!compiled) return {};
-    EXPECT_EQ(compiled->report.spill_store_bytes, 0);
-    EXPECT_EQ(compiled->report.stack_bytes, 0);
-    EXPECT_TRUE(compiled->report.warnings.empty()) << compiled->report.warnings.front();
-    return count_instructions(compiled->image);
+    const CompiledImage compiled = compile_clean(render(*config));
+    return compiled.image.empty() ? Counts{} : count_instructions(compiled.image);
   }
 
   template <class Spec>

@@ -13,7 +13,7 @@
 #include "tests/generator/spec_cover.h"
 #include "tests/generator/spec_space.h"
 #include "tests/sweep/sweep_main.h"
-#include "tests/templates/nvrtc_target.h"
+#include "tests/templates/compile_checks.h"
 
 namespace pagejit {
 namespace {

@@ -1,5 +1,7 @@
 #include "runtime/jit/ld_cache.h"
 
+#include <unistd.h>
+
 #include <cstring>
 
 #include "tests/runtime/jit/test_support.h"
@@ -72,8 +74,9 @@ TEST(LdCacheTest, GarbageAtEveryByteDoesNoHarm) {
 }
 
 TEST(LdCacheTest, ReadsTheCacheOfThisMachine) {
+  if (access("/etc/ld.so.cache", F_OK) != 0) GTEST_SKIP() << "no /etc/ld.so.cache";
   const std::string cache = read_all("/etc/ld.so.cache");
-  if (cache.empty()) GTEST_SKIP() << "no /etc/ld.so.cache";
+  ASSERT_FALSE(cache.empty());
   EXPECT_FALSE(ld_cache_lookup(cache, "libc.so.6").empty());
 }
 

@@ -1,4 +1,5 @@
-// What the tests that compile share: the compiler, and which targets it must know.
+// What the tests that compile share: the compiler, which targets it must know, and what it may say
+// of a kernel.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "generator/arch.h"
@@ -30,6 +32,25 @@ inline void require_target(const Target& target) {
     GTEST_SKIP() << status.message();
   }
   ASSERT_TRUE(status) << status.to_string();
+}
+
+// Compiles a kernel without warnings of ptxas, static shared memory, spills and stack, but for
+// `allowed_bytes`. Fails the test otherwise; an empty image where there is none.
+inline CompiledImage compile_clean(const Result<KernelSource>& source, int allowed_bytes = 0) {
+  EXPECT_TRUE(source) << source.status().to_string();
+  if (!source) return {};
+  Result<CompiledImage> compiled = nvrtc()->compile(*source);
+  EXPECT_TRUE(compiled) << compiled.status().to_string() << "\n" << compiled.status().detail();
+  if (!compiled) return {};
+  const CompileReport& report = compiled->report;
+  EXPECT_GT(compiled->image.size(), 1000u);
+  EXPECT_GT(report.registers, 0) << "the log was not read:\n" << compiled->log;
+  EXPECT_LE(report.spill_store_bytes, allowed_bytes);
+  EXPECT_LE(report.spill_load_bytes, allowed_bytes);
+  EXPECT_LE(report.stack_bytes, allowed_bytes);
+  EXPECT_EQ(report.static_shared_bytes, 0) << "shared memory is one dynamic struct";
+  EXPECT_TRUE(report.warnings.empty()) << report.warnings.front();
+  return std::move(compiled).value();
 }
 
 // Every architecture that pagejit knows, as plain targets; with_variants: as a and f targets too.
