@@ -149,6 +149,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_KV_CSR", c.kv_table == KvTable::kCsr},
       {"PAGEJIT_KV_CONTIGUOUS", c.kv_table == KvTable::kContiguous},
       {"PAGEJIT_KV_VLLM", c.kv_layout == pagejit_shared::KvLayout::kVllm},
+      {"PAGEJIT_EVEN_ROWS", pagejit_shared::has_even_rows(c)},
       {"PAGEJIT_WINDOW", c.has_window},
       {"PAGEJIT_CHUNKS", c.has_chunks},
       {"PAGEJIT_CUSTOM_MASK", c.has_custom_mask},

@@ -118,27 +118,31 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
   const AttentionOutput<C> output(params, work);
   MergeBuffer<C>& merge = shared.u.merge;
   const int num_units = output.num_units();
+  // Each unit's token groups, then the splits of the units where this one is the last to arrive:
+  // after all arrivals, so that no other CTA waits for this one's merging.
   uint32_t units_to_merge = 0;
-  for (int i = 0; i < num_units; ++i) {
+#pragma unroll 1
+  for (int turn = 0; turn < 2 * num_units; ++turn) {
+    const bool of_splits = turn >= num_units;
     // Each split starts with another unit, so that splits which finish together are last at
     // different units.
-    const int unit = (i + work.split_idx) % num_units;
-    dev::sync_cta();  // the ring, or the unit before, has been read by all
-    stage_unit<C>(merge, softmax, unit, token_group, row_warp);
-    dev::sync_cta();  // the unit is there for all
+    const int unit = (turn + work.split_idx) % num_units;
+    if (!of_splits) {
+      dev::sync_cta();  // the ring, or the unit before, has been read by all
+      stage_unit<C>(merge, softmax, unit, token_group, row_warp);
+      dev::sync_cta();  // the unit is there for all
+    } else if ((units_to_merge >> unit & 1) == 0) {
+      continue;
+    }
 #if PAGEJIT_BATCH_INVARIANT
-    merge_token_groups<C>(output, merge, shared.totals, work, unit);
+    merge_unit<C>(output, merge, shared.totals, work, unit, of_splits);
 #else
-    merge_token_groups<C>(output, merge, work, unit);
+    merge_unit<C>(output, merge, work, unit, of_splits);
 #endif
-    if (work.num_active_splits > 1 &&
+    if (!of_splits && work.num_active_splits > 1 &&
         arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
-  }
-  // After all arrivals, so that no other CTA waits for this one's merging.
-  for (int unit = 0; unit < num_units; ++unit) {
-    if (units_to_merge >> unit & 1) merge_splits<C>(output, merge.splits, unit, work.num_active_splits);
   }
 }
 

@@ -1,11 +1,12 @@
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
 // offsets when they issue the copies. Until then a lane keeps the id alone: of offsets, a ring of
-// many stages would fill the registers before its first tile.
+// many stages would fill the registers before its first tile. Where the tokens of a stage always
+// follow each other in one block (PAGEJIT_EVEN_ROWS), one id and the first row are enough for all.
 #pragma once
 
-// Where one token's row starts in the caches, in KvElement; anything where there is no token, whose
-// row is filled with zeros.
+// Where a row starts in the caches, in KvElement: that of the lane's own token or, PAGEJIT_EVEN_ROWS,
+// of the first token. Anything where there is no token, whose row is filled with zeros.
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
@@ -130,15 +131,15 @@ class KvStream {
 #endif
   }
 
-  // The block of token `lane` of this group in a tile: one load per lane, coalesced. 0 where there is
-  // no token or no block.
+  // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
+  // coalesced. 0 where there is no token or no block.
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
 #if PAGEJIT_KV_CONTIGUOUS
     return 0;
 #else
-    const int lane = dev::lane_idx();
-    const int token = first_token(tile_idx) + lane;
-    bool exists = tile_idx < num_tiles_ && lane < C.group_tokens && token < work_.token_end;
+    const int token = first_token(tile_idx) + lane_of_row();
+    bool exists =
+        tile_idx < num_tiles_ && lane_of_row() < C.group_tokens && token < work_.token_end;
 #if PAGEJIT_INVARIANT_BEGIN
     exists &= token >= work_.range_begin;
 #endif
@@ -178,20 +179,14 @@ class KvStream {
     dev::cp_async_commit();
     if (has_tile) copy_v(stage, rows.v, valid);
 #else
-#if PAGEJIT_KV_INT4
-    if (has_tile) copy_rows<C.head_size / 2>(stage.k, k_, rows.k, valid);
-#else
-    if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
-#endif
+    constexpr int kKeyUnits = pagejit_shared::kv_units(C, C.head_size);
+    constexpr int kValueUnits = pagejit_shared::kv_units(C, C.head_size_v);
+    if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
 #if PAGEJIT_TOKEN_SCALES
     if (has_tile) copy_scales(stage, rows, valid);
 #endif
     dev::cp_async_commit();
-#if PAGEJIT_KV_INT4
-    if (has_tile) copy_rows<C.head_size_v / 2>(stage.v, v_, rows.v, valid);
-#else
-    if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
-#endif
+    if (has_tile) copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
 #endif
     dev::cp_async_commit();
   }
@@ -209,10 +204,17 @@ class KvStream {
 #endif
   };
 
-  // The row of token `lane` of this group in a tile; anything where there is no token, which is
-  // not read from.
+  // Which token of a stage this lane looks up.
+  PAGEJIT_DEVICE static int lane_of_row() {
+#if PAGEJIT_EVEN_ROWS
+    return 0;
+#else
+    return dev::lane_idx();
+#endif
+  }
+
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
-    const int token = first_token(tile_idx) + dev::lane_idx();
+    const int token = first_token(tile_idx) + lane_of_row();
 #if PAGEJIT_KV_CONTIGUOUS
     const int64_t row = static_cast<int64_t>(first_row_) + token;
 #if PAGEJIT_TOKEN_SCALES
@@ -296,11 +298,12 @@ class KvStream {
   }
 
 #else
-  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
+  // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
-                                int64_t offset_of_lane, Valid valid) const {
+                                int64_t offset, [[maybe_unused]] int64_t stride_token,
+                                Valid valid) const {
     using Copy = RowCopy<C, kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -309,18 +312,26 @@ class KvStream {
     const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
     const bool has_column =
         32 % Copy::kPartChunks == 0 || lane < Copy::kRowsPerPass * Copy::kPartChunks;
+#if PAGEJIT_EVEN_ROWS
+    const KvElement* from = cache + offset + first_row * stride_token;
+#endif
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-      const int64_t offset = dev::shuffle(offset_of_lane, row % 32);
+#if !PAGEJIT_EVEN_ROWS
+      const KvElement* from = cache + dev::shuffle(offset, row % 32);
+#endif
       const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][element], cache + offset + element, valid.has(row));
+          copy_chunk(&rows[row][element], from + element, valid.has(row));
         }
       }
+#if PAGEJIT_EVEN_ROWS
+      from += kRowsAtOnce * stride_token;
+#endif
     }
   }
 
@@ -341,8 +352,15 @@ class KvStream {
                                   Valid valid) const {
     const int lane = dev::lane_idx();
     if (row_warp_ != 0 || lane >= C.group_tokens) return;
-    dev::cp_async_4(&stage.k_scale[lane], k_scale_ + rows.k_scale, valid.has(lane));
-    dev::cp_async_4(&stage.v_scale[lane], v_scale_ + rows.v_scale, valid.has(lane));
+#if PAGEJIT_EVEN_ROWS
+    const float* k_scale = k_scale_ + rows.k_scale + lane * params_.k_scale_stride_token;
+    const float* v_scale = v_scale_ + rows.v_scale + lane * params_.v_scale_stride_token;
+#else
+    const float* k_scale = k_scale_ + rows.k_scale;
+    const float* v_scale = v_scale_ + rows.v_scale;
+#endif
+    dev::cp_async_4(&stage.k_scale[lane], k_scale, valid.has(lane));
+    dev::cp_async_4(&stage.v_scale[lane], v_scale, valid.has(lane));
   }
 
 #endif

@@ -232,35 +232,80 @@ PAGEJIT_DEVICE Partial add_to_totals(const AttentionOutput<C>& output, SplitTota
 }
 
 #endif
-// Merges the token groups of this CTA for one unit: into the result, or into the workspace where
-// other splits follow.
+// The sum of a row's token groups, four elements of it.
 template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
+PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials<C>& groups, int row, int element,
+                                     float scale_log2) {
+  PartialStats stats[C.token_groups];
+  Quad acc[C.token_groups];
+#pragma unroll
+  for (int group = 0; group < C.token_groups; ++group) {
+    stats[group] = groups.stats[group][row];
+    acc[group] = *reinterpret_cast<const Quad*>(&groups.acc[group][row][element]);
+  }
+  Partial sum;
+  sum.add(stats, acc, scale_log2);
+  return sum;
+}
+
+// The sum of a row's splits, in their order. A thread copies what it adds through shared memory, so
+// that many splits share one trip to the L2; nobody else reads these copies, so there is no barrier.
+template <AttentionConfig C>
+PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch,
+                                     int thread, int row, int element, int num_splits) {
+  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
+  // The next splits' rows are at constant distances.
+  const PartialStats* stats = output.stats + row;
+  const float* acc = output.acc + row * C.head_size_v + element;
+  Partial sum;
+#pragma unroll 1
+  for (int left = num_splits; left > 0; left -= kBatch) {
+    const int count = left < kBatch ? left : kBatch;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      dev::cp_async_8(&batch.stats[i][thread], stats, true);
+      dev::cp_async_16(&batch.acc[i][thread], acc, true);
+      stats += output.kPartialRows;
+      acc += output.kPartialRows * C.head_size_v;
+    }
+    dev::cp_async_commit();
+    dev::cp_async_wait<0>();
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      sum.add_split(batch.stats[i][thread], batch.acc[i][thread], output.scale_log2);
+    }
+  }
+  return sum;
+}
+
+// Merges one unit's partial results: those of this CTA's token groups, into the result or, where the
+// sequence has several splits, into the workspace; or those of the splits, into the result.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void merge_unit(const AttentionOutput<C>& output, MergeBuffer<C>& merge,
 #if PAGEJIT_BATCH_INVARIANT
-                                       SplitTotals<C>& totals,
+                               SplitTotals<C>& totals,
 #endif
-                                       const AttentionWork& work, int unit) {
+                               const AttentionWork& work, int unit, bool of_splits) {
   constexpr int kRowQuads = C.head_size_v / 4;
-  // Opaque, here and below: else addresses are found before the loop over tokens, and kept.
-  for (int i = dev::opaque(dev::thread_idx()); i < output.rows_of_unit(unit) * kRowQuads;
+  // Opaque: else addresses are found before the loop over tokens, and kept.
+  const int thread = dev::opaque(dev::thread_idx());
+#pragma unroll 1
+  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row_in_unit = i / kRowQuads;
-    const int element = i % kRowQuads * 4;
-    PartialStats stats[C.token_groups];
-    Quad acc[C.token_groups];
-#pragma unroll
-    for (int group = 0; group < C.token_groups; ++group) {
-      stats[group] = merge.groups.stats[group][row_in_unit];
-      acc[group] = *reinterpret_cast<const Quad*>(&merge.groups.acc[group][row_in_unit][element]);
-    }
-    Partial partial;
-    partial.add(stats, acc, output.scale_log2);
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
+    const int element = i % kRowQuads * 4;
+    Partial partial;
+    if (of_splits) {
+      partial = sum_of_splits<C>(output, merge.splits, thread, row, element, work.num_active_splits);
+    } else {
+      partial = sum_of_groups<C>(merge.groups, row_in_unit, element, output.scale_log2);
+    }
 #if PAGEJIT_BATCH_INVARIANT
     if (work.splits_in_turn > 1) partial = add_to_totals<C>(output, totals, work, row, element, partial);
     if (work.turn + 1 < work.splits_in_turn) continue;
 #endif
-    if (work.num_active_splits <= 1) {
+    if (of_splits || work.num_active_splits <= 1) {
       store_result<C>(output, row, element, partial);
     } else {
       const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
@@ -270,42 +315,6 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
         dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
       }
     }
-  }
-}
-
-// The last CTA of a merge unit adds up the unit's splits, in their order. Each thread copies what it
-// adds through shared memory, so that many splits share one trip to the L2 and the loops stay small.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch, int unit,
-                                 int num_splits) {
-  constexpr int kRowQuads = C.head_size_v / 4;
-  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
-  const int thread = dev::opaque(dev::thread_idx());
-  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
-       i += AttentionTraits<C>::kThreads) {
-    const int row = unit * pagejit_shared::kMergeUnitRows + i / kRowQuads;
-    const int element = i % kRowQuads * 4;
-    // The next splits' rows are at constant distances.
-    const PartialStats* stats_of_row = output.stats + row;
-    const float* acc_of_row = output.acc + row * C.head_size_v + element;
-    Partial partial;
-    for (int first = 0; first < num_splits; first += kBatch) {
-      const int count = num_splits - first < kBatch ? num_splits - first : kBatch;
-#pragma unroll 1
-      for (int b = 0; b < count; ++b) {
-        dev::cp_async_8(&batch.stats[b][thread], stats_of_row, true);
-        dev::cp_async_16(&batch.acc[b][thread], acc_of_row, true);
-        stats_of_row += output.kPartialRows;
-        acc_of_row += output.kPartialRows * C.head_size_v;
-      }
-      dev::cp_async_commit();
-      dev::cp_async_wait<0>();  // nobody else reads this thread's copies: no barrier
-#pragma unroll 1
-      for (int b = 0; b < count; ++b) {
-        partial.add_split(batch.stats[b][thread], batch.acc[b][thread], output.scale_log2);
-      }
-    }
-    store_result<C>(output, row, element, partial);
   }
 }
 

@@ -139,6 +139,13 @@ PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
   if (c.kv_layout == KvLayout::kRows) return kv_copy_bytes(c);
   return c.block_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
 }
+// The tokens of a stage lie at equal distances: in one block, since stages begin at multiples of their
+// size where nothing is hidden at the front, or without blocks.
+PAGEJIT_HOST_DEVICE constexpr bool has_even_rows(const AttentionConfig& c) {
+  if (c.kv_layout != KvLayout::kRows) return false;
+  if (c.kv_table == KvTable::kContiguous) return true;
+  return c.block_size % c.group_tokens == 0 && !c.has_window && !c.has_chunks;
+}
 
 // Elements from one row to the next in shared memory: an odd number of 16-byte chunks, so that the
 // eight rows of an ldmatrix matrix fall on eight different bank groups whatever the head size.

@@ -30,7 +30,6 @@ KernelSpec make_vllm(int head_size, int block_size) {
   return spec;
 }
 
-// Elements of 8 bits, vLLM's layout, head sizes beyond 256.
 // With a scale for each token; in line where the alignment is 4.
 KernelSpec make_int8(int head_size, int alignment) {
   KernelSpec spec = make_fp8(head_size, 16, KvLayout::kRows);
@@ -46,6 +45,7 @@ KernelSpec make_values(int head_size, int head_size_v) {
   return spec;
 }
 
+// Elements of 8 bits, vLLM's layout, head sizes beyond 256.
 std::vector<KernelSpec> other_kernels() {
   return {make_fp8(64, 16, KvLayout::kRows),
           make_fp8(72, 5, KvLayout::kRows),
@@ -93,20 +93,33 @@ class AttentionOnEmulatorTest : public EmulatorTest {
     EXPECT_TRUE(config.is_ok()) << config.status().to_string();
     return *config;
   }
+
+  // Bytes of block ids that a stage reads, of 16 tokens: in each warp that copies its rows a lane
+  // reads its own token's id or, where one block has them all, every lane the same one.
+  static uint64_t id_bytes_of_stage(const AttentionConfig& c) {
+    const int lanes = pagejit_shared::has_even_rows(c) ? 32 : c.group_tokens;
+    return 4u * static_cast<uint64_t>(c.row_warps * lanes);
+  }
+  // And those of one token more in a stage that there is.
+  static uint64_t id_bytes_of_token(const AttentionConfig& c) {
+    return pagejit_shared::has_even_rows(c) ? 0 : 4u * static_cast<uint64_t>(c.row_warps);
+  }
 };
 
 // From one whole number of tiles to twice as many, a token more costs its K and V row once,
-// whatever the group, and its block id once per warp that copies the token group's rows.
+// whatever the group, and its block's id.
 TEST_F(AttentionOnEmulatorTest, EachKeyAndValueIsReadOnceWhateverTheGroup) {
   for (int head_size : kHeadSizes) {
     for (int group_size : kGroups) {
-      const KernelSpec spec = make_spec(kBF16, head_size, 16, group_size);
+      const int block_size = group_size == 8 ? 24 : 16;  // stages in two blocks, and in one
+      const KernelSpec spec = make_spec(kBF16, head_size, block_size, group_size);
       const KernelConfig config = config_of(spec);
       const int tokens = config.tile_tokens() * 2;
       const uint64_t once = count(engine(), spec, {tokens}).global_bytes_read;
       const uint64_t twice = count(engine(), spec, {2 * tokens}).global_bytes_read;
       const uint64_t kv_bytes = uint64_t{2} * static_cast<uint64_t>(head_size) * 2;
-      const uint64_t id_bytes = uint64_t{4} * static_cast<uint64_t>(config.attention.row_warps);
+      const uint64_t id_bytes = id_bytes_of_stage(config.attention) /
+                                static_cast<uint64_t>(config.attention.group_tokens);
       ASSERT_LT(id_bytes, kv_bytes) << "then a second reading could hide";
       EXPECT_EQ(twice - once, (kv_bytes + id_bytes) * static_cast<uint64_t>(tokens))
           << canonical_text(spec);
@@ -125,8 +138,7 @@ TEST_F(AttentionOnEmulatorTest, BytesBeyondTheLastTokenAreNotRead) {
   const KernelSpec spec = make_spec(kF16, 128, 16, 4);
   const uint64_t one = count(engine(), spec, {17}).global_bytes_read;
   const uint64_t two = count(engine(), spec, {18}).global_bytes_read;
-  EXPECT_EQ(two - one,
-            2u * 128 * 2 + 4u * static_cast<uint64_t>(config_of(spec).attention.row_warps));
+  EXPECT_EQ(two - one, 2u * 128 * 2 + id_bytes_of_token(config_of(spec).attention));
 }
 
 TEST_F(AttentionOnEmulatorTest, SharedMemoryIsReadWithoutBankConflicts) {
@@ -167,7 +179,7 @@ TEST_F(AttentionOnEmulatorTest, ElementsOf8BitsAreReadAsSuch) {
   const KernelSpec spec = make_fp8(128, 16, KvLayout::kRows);
   const uint64_t one = count(engine(), spec, {17}).global_bytes_read;
   const uint64_t two = count(engine(), spec, {18}).global_bytes_read;
-  EXPECT_EQ(two - one, 2u * 128 + 4u * static_cast<uint64_t>(config_of(spec).attention.row_warps));
+  EXPECT_EQ(two - one, 2u * 128 + id_bytes_of_token(config_of(spec).attention));
 }
 
 // And with a scale for each token and head 8 bytes more; V's own head size counts.
@@ -175,7 +187,7 @@ TEST_F(AttentionOnEmulatorTest, ScalesOfTokensAndSmallerValuesAreReadAsSuch) {
   const auto bytes_of_token = [&](const KernelSpec& spec) {
     const uint64_t one = count(engine(), spec, {17}).global_bytes_read;
     const uint64_t two = count(engine(), spec, {18}).global_bytes_read;
-    return two - one - 4u * static_cast<uint64_t>(config_of(spec).attention.row_warps);
+    return two - one - id_bytes_of_token(config_of(spec).attention);
   };
   for (const int alignment : {16, 8, 4}) {
     EXPECT_EQ(bytes_of_token(make_int8(128, alignment)), 2u * 128 + 8) << alignment;
@@ -187,15 +199,13 @@ TEST_F(AttentionOnEmulatorTest, EverySchedulePasses) {
   std::vector<KernelSpec> specs = {make_spec(kBF16, 64, 16, 4), make_spec(kF16, 72, 5, 20),
                                    make_spec(kBF16, 256, 32, 71), make_fp8(64, 16, KvLayout::kRows),
                                    make_fp8(80, 8, KvLayout::kVllm)};
-  for (PagejitEmulatorOrder order :
-       {kPagejitEmulatorFifo, kPagejitEmulatorLifo, kPagejitEmulatorRandom}) {
-    for (PagejitEmulatorCompletion completion :
-         {kPagejitEmulatorLate, kPagejitEmulatorEarly, kPagejitEmulatorRandomCompletion}) {
-      for (uint64_t seed : {1u, 2u}) {
-        emulator().set_schedule(order, completion, seed);
-        for (const KernelSpec& spec : specs) count(engine(), spec, {0, 1, 150, 65}, 3);
-      }
-    }
+  for (uint64_t seed : {1u, 2u}) {
+    PagejitEmulatorOptions options = emulator().options();
+    options.seed = seed;
+    emulator().configure(options);
+    emulator().for_each_schedule([&] {
+      for (const KernelSpec& spec : specs) count(engine(), spec, {0, 1, 150, 65}, 3);
+    });
   }
 }
 
@@ -287,22 +297,13 @@ TEST_F(AttentionOnEmulatorTest, TilesAreHandedOutHeaviestFirst) {
 TEST_F(AttentionOnEmulatorTest, EverySchedulePassesForRaggedQueries) {
   KernelSpec changed = make_ragged(QueryLengths::kFew, kF16, 72, 3);
   changed.window = changed.soft_cap = changed.alibi = changed.sinks = true;
-  for (PagejitEmulatorOrder order :
-       {kPagejitEmulatorFifo, kPagejitEmulatorLifo, kPagejitEmulatorRandom}) {
-    for (PagejitEmulatorCompletion completion :
-         {kPagejitEmulatorLate, kPagejitEmulatorEarly, kPagejitEmulatorRandomCompletion}) {
-      PagejitEmulatorOptions options = emulator().options();
-      options.order = order;
-      options.completion = completion;
-      options.resident = order == kPagejitEmulatorRandom ? 5 : 1;
-      emulator().configure(options);
-      for (const KernelSpec& spec : {make_ragged(QueryLengths::kFew, kBF16, 64, 4),
-                                     make_ragged(QueryLengths::kMany, kBF16, 128, 4),
-                                     make_ragged(QueryLengths::kShared, kBF16, 64, 9), changed}) {
-        count(engine(), spec, {0, 90, 210, 65}, 3, {1, 40, 2, 0});
-      }
+  emulator().for_each_schedule([&] {
+    for (const KernelSpec& spec : {make_ragged(QueryLengths::kFew, kBF16, 64, 4),
+                                   make_ragged(QueryLengths::kMany, kBF16, 128, 4),
+                                   make_ragged(QueryLengths::kShared, kBF16, 64, 9), changed}) {
+      count(engine(), spec, {0, 90, 210, 65}, 3, {1, 40, 2, 0});
     }
-  }
+  });
 }
 
 TEST_F(AttentionOnEmulatorTest, SharedMemoryOfRaggedKernelsIsFreeOfBankConflicts) {

@@ -259,7 +259,7 @@ class PlantedBugTest : public EmulatorTest {
     many_splits.batch.seq_lens = {1600};
     many_splits.num_splits = 25;
     for (const KernelSpec& spec :
-         {make_spec(DataType::kFloat16, 72, 16, 4), make_spec(DataType::kBFloat16, 128, 16, 40)}) {
+         {make_spec(DataType::kFloat16, 72, 16, 4), make_spec(DataType::kBFloat16, 128, 32, 40)}) {
       if (!compiles(bugged, spec)) return "";
       for (const CheckOptions* options : {&plain, &padded, &low, &huge, &many_splits}) {
         const Result<CheckReport> result = run_check(bugged, session(), spec, *options);

@@ -198,6 +198,13 @@ PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
   if (c.kv_layout == KvLayout::kRows) return kv_copy_bytes(c);
   return c.block_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
 }
+// The tokens of a stage lie at equal distances: in one block, since stages begin at multiples of their
+// size where nothing is hidden at the front, or without blocks.
+PAGEJIT_HOST_DEVICE constexpr bool has_even_rows(const AttentionConfig& c) {
+  if (c.kv_layout != KvLayout::kRows) return false;
+  if (c.kv_table == KvTable::kContiguous) return true;
+  return c.block_size % c.group_tokens == 0 && !c.has_window && !c.has_chunks;
+}
 
 // Elements from one row to the next in shared memory: an odd number of 16-byte chunks, so that the
 // eight rows of an ldmatrix matrix fall on eight different bank groups whatever the head size.
@@ -688,18 +695,19 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
 // offsets when they issue the copies. Until then a lane keeps the id alone: of offsets, a ring of
-// many stages would fill the registers before its first tile.
+// many stages would fill the registers before its first tile. Where the tokens of a stage always
+// follow each other in one block (PAGEJIT_EVEN_ROWS), one id and the first row are enough for all.
 
 
-// Where one token's row starts in the caches, in KvElement; anything where there is no token, whose
-// row is filled with zeros.
+// Where a row starts in the caches, in KvElement: that of the lane's own token or, PAGEJIT_EVEN_ROWS,
+// of the first token. Anything where there is no token, whose row is filled with zeros.
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
-#line 16 "attention/load_kv.cuh"
+#line 17 "attention/load_kv.cuh"
 };
 
-#line 19 "attention/load_kv.cuh"
+#line 20 "attention/load_kv.cuh"
 // How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long as
 // the others.
 template <AttentionConfig C, int kElements>
@@ -718,7 +726,7 @@ struct RowCopy {
   static constexpr int kPartChunks = kChunks / kParts;
   static constexpr int kRowsPerPass = 32 / kPartChunks;
 };
-#line 38 "attention/load_kv.cuh"
+#line 39 "attention/load_kv.cuh"
 
 template <AttentionConfig C>
 class KvStream {
@@ -736,10 +744,10 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 64 "attention/load_kv.cuh"
+#line 65 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 67 "attention/load_kv.cuh"
+#line 68 "attention/load_kv.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -754,7 +762,7 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
-#line 87 "attention/load_kv.cuh"
+#line 88 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
@@ -766,35 +774,35 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
-#line 112 "attention/load_kv.cuh"
+#line 113 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (C.head_size != C.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
-#line 119 "attention/load_kv.cuh"
+#line 120 "attention/load_kv.cuh"
           *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
-#line 127 "attention/load_kv.cuh"
+#line 128 "attention/load_kv.cuh"
         }
       }
     }
-#line 131 "attention/load_kv.cuh"
+#line 132 "attention/load_kv.cuh"
   }
 
-  // The block of token `lane` of this group in a tile: one load per lane, coalesced. 0 where there is
-  // no token or no block.
+  // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
+  // coalesced. 0 where there is no token or no block.
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
-#line 139 "attention/load_kv.cuh"
-    const int lane = dev::lane_idx();
-    const int token = first_token(tile_idx) + lane;
-    bool exists = tile_idx < num_tiles_ && lane < C.group_tokens && token < work_.token_end;
-#line 145 "attention/load_kv.cuh"
+#line 140 "attention/load_kv.cuh"
+    const int token = first_token(tile_idx) + lane_of_row();
+    bool exists =
+        tile_idx < num_tiles_ && lane_of_row() < C.group_tokens && token < work_.token_end;
+#line 146 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 154 "attention/load_kv.cuh"
+#line 155 "attention/load_kv.cuh"
     return block_id;
-#line 156 "attention/load_kv.cuh"
+#line 157 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -803,57 +811,64 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, int block) {
     KvStage<C>& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 168 "attention/load_kv.cuh"
+#line 169 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 173 "attention/load_kv.cuh"
+#line 174 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 175 "attention/load_kv.cuh"
+#line 176 "attention/load_kv.cuh"
     const KvRowOffsets rows = row_offsets(tile_idx, block);
-#line 184 "attention/load_kv.cuh"
-    if (has_tile) copy_rows<C.head_size>(stage.k, k_, rows.k, valid);
-#line 189 "attention/load_kv.cuh"
+#line 182 "attention/load_kv.cuh"
+    constexpr int kKeyUnits = pagejit_shared::kv_units(C, C.head_size);
+    constexpr int kValueUnits = pagejit_shared::kv_units(C, C.head_size_v);
+    if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
+#line 188 "attention/load_kv.cuh"
     dev::cp_async_commit();
-#line 193 "attention/load_kv.cuh"
-    if (has_tile) copy_rows<C.head_size_v>(stage.v, v_, rows.v, valid);
-#line 196 "attention/load_kv.cuh"
+    if (has_tile) copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
+#line 191 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 207 "attention/load_kv.cuh"
+#line 202 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 210 "attention/load_kv.cuh"
+#line 205 "attention/load_kv.cuh"
   };
 
-  // The row of token `lane` of this group in a tile; anything where there is no token, which is
-  // not read from.
+  // Which token of a stage this lane looks up.
+  PAGEJIT_DEVICE static int lane_of_row() {
+#line 210 "attention/load_kv.cuh"
+    return 0;
+#line 214 "attention/load_kv.cuh"
+  }
+
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
-    const int token = first_token(tile_idx) + dev::lane_idx();
-#line 225 "attention/load_kv.cuh"
+    const int token = first_token(tile_idx) + lane_of_row();
+#line 227 "attention/load_kv.cuh"
     const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 238 "attention/load_kv.cuh"
+#line 240 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 242 "attention/load_kv.cuh"
+#line 244 "attention/load_kv.cuh"
   }
 
-#line 249 "attention/load_kv.cuh"
+#line 251 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 253 "attention/load_kv.cuh"
+#line 255 "attention/load_kv.cuh"
 
-#line 299 "attention/load_kv.cuh"
-  // rows [group_tokens][pitch] <- cache rows; lane i holds the offset of row i. A warp copies
+#line 301 "attention/load_kv.cuh"
+  // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
-                                int64_t offset_of_lane, Valid valid) const {
+                                int64_t offset, [[maybe_unused]] int64_t stride_token,
+                                Valid valid) const {
     using Copy = RowCopy<C, kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
     constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -862,18 +877,24 @@ class KvStream {
     const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
     const bool has_column =
         32 % Copy::kPartChunks == 0 || lane < Copy::kRowsPerPass * Copy::kPartChunks;
+#line 316 "attention/load_kv.cuh"
+    const KvElement* from = cache + offset + first_row * stride_token;
+#line 318 "attention/load_kv.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-      const int64_t offset = dev::shuffle(offset_of_lane, row % 32);
+#line 324 "attention/load_kv.cuh"
       const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][element], cache + offset + element, valid.has(row));
+          copy_chunk(&rows[row][element], from + element, valid.has(row));
         }
       }
+#line 333 "attention/load_kv.cuh"
+      from += kRowsAtOnce * stride_token;
+#line 335 "attention/load_kv.cuh"
     }
   }
 
@@ -887,16 +908,16 @@ class KvStream {
     }
   }
 
-#line 350 "attention/load_kv.cuh"
+#line 368 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage<C> (&ring_)[C.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 363 "attention/load_kv.cuh"
+#line 381 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 365 "attention/load_kv.cuh"
+#line 383 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -1538,30 +1559,75 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
 }
 
 #line 235 "attention/merge.cuh"
-// Merges the token groups of this CTA for one unit: into the result, or into the workspace where
-// other splits follow.
+// The sum of a row's token groups, four elements of it.
 template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const MergeBuffer<C>& merge,
-#line 242 "attention/merge.cuh"
-                                       const AttentionWork& work, int unit) {
+PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials<C>& groups, int row, int element,
+                                     float scale_log2) {
+  PartialStats stats[C.token_groups];
+  Quad acc[C.token_groups];
+#pragma unroll
+  for (int group = 0; group < C.token_groups; ++group) {
+    stats[group] = groups.stats[group][row];
+    acc[group] = *reinterpret_cast<const Quad*>(&groups.acc[group][row][element]);
+  }
+  Partial sum;
+  sum.add(stats, acc, scale_log2);
+  return sum;
+}
+
+// The sum of a row's splits, in their order. A thread copies what it adds through shared memory, so
+// that many splits share one trip to the L2; nobody else reads these copies, so there is no barrier.
+template <AttentionConfig C>
+PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch,
+                                     int thread, int row, int element, int num_splits) {
+  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
+  // The next splits' rows are at constant distances.
+  const PartialStats* stats = output.stats + row;
+  const float* acc = output.acc + row * C.head_size_v + element;
+  Partial sum;
+#pragma unroll 1
+  for (int left = num_splits; left > 0; left -= kBatch) {
+    const int count = left < kBatch ? left : kBatch;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      dev::cp_async_8(&batch.stats[i][thread], stats, true);
+      dev::cp_async_16(&batch.acc[i][thread], acc, true);
+      stats += output.kPartialRows;
+      acc += output.kPartialRows * C.head_size_v;
+    }
+    dev::cp_async_commit();
+    dev::cp_async_wait<0>();
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      sum.add_split(batch.stats[i][thread], batch.acc[i][thread], output.scale_log2);
+    }
+  }
+  return sum;
+}
+
+// Merges one unit's partial results: those of this CTA's token groups, into the result or, where the
+// sequence has several splits, into the workspace; or those of the splits, into the result.
+template <AttentionConfig C>
+PAGEJIT_DEVICE void merge_unit(const AttentionOutput<C>& output, MergeBuffer<C>& merge,
+#line 288 "attention/merge.cuh"
+                               const AttentionWork& work, int unit, bool of_splits) {
   constexpr int kRowQuads = C.head_size_v / 4;
-  // Opaque, here and below: else addresses are found before the loop over tokens, and kept.
-  for (int i = dev::opaque(dev::thread_idx()); i < output.rows_of_unit(unit) * kRowQuads;
+  // Opaque: else addresses are found before the loop over tokens, and kept.
+  const int thread = dev::opaque(dev::thread_idx());
+#pragma unroll 1
+  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
        i += AttentionTraits<C>::kThreads) {
     const int row_in_unit = i / kRowQuads;
-    const int element = i % kRowQuads * 4;
-    PartialStats stats[C.token_groups];
-    Quad acc[C.token_groups];
-#pragma unroll
-    for (int group = 0; group < C.token_groups; ++group) {
-      stats[group] = merge.groups.stats[group][row_in_unit];
-      acc[group] = *reinterpret_cast<const Quad*>(&merge.groups.acc[group][row_in_unit][element]);
-    }
-    Partial partial;
-    partial.add(stats, acc, output.scale_log2);
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
-#line 263 "attention/merge.cuh"
-    if (work.num_active_splits <= 1) {
+    const int element = i % kRowQuads * 4;
+    Partial partial;
+    if (of_splits) {
+      partial = sum_of_splits<C>(output, merge.splits, thread, row, element, work.num_active_splits);
+    } else {
+      partial = sum_of_groups<C>(merge.groups, row_in_unit, element, output.scale_log2);
+    }
+#line 308 "attention/merge.cuh"
+    if (of_splits || work.num_active_splits <= 1) {
       store_result<C>(output, row, element, partial);
     } else {
       const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
@@ -1574,42 +1640,6 @@ PAGEJIT_DEVICE void merge_token_groups(const AttentionOutput<C>& output, const M
   }
 }
 
-// The last CTA of a merge unit adds up the unit's splits, in their order. Each thread copies what it
-// adds through shared memory, so that many splits share one trip to the L2 and the loops stay small.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch, int unit,
-                                 int num_splits) {
-  constexpr int kRowQuads = C.head_size_v / 4;
-  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
-  const int thread = dev::opaque(dev::thread_idx());
-  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
-       i += AttentionTraits<C>::kThreads) {
-    const int row = unit * pagejit_shared::kMergeUnitRows + i / kRowQuads;
-    const int element = i % kRowQuads * 4;
-    // The next splits' rows are at constant distances.
-    const PartialStats* stats_of_row = output.stats + row;
-    const float* acc_of_row = output.acc + row * C.head_size_v + element;
-    Partial partial;
-    for (int first = 0; first < num_splits; first += kBatch) {
-      const int count = num_splits - first < kBatch ? num_splits - first : kBatch;
-#pragma unroll 1
-      for (int b = 0; b < count; ++b) {
-        dev::cp_async_8(&batch.stats[b][thread], stats_of_row, true);
-        dev::cp_async_16(&batch.acc[b][thread], acc_of_row, true);
-        stats_of_row += output.kPartialRows;
-        acc_of_row += output.kPartialRows * C.head_size_v;
-      }
-      dev::cp_async_commit();
-      dev::cp_async_wait<0>();  // nobody else reads this thread's copies: no barrier
-#pragma unroll 1
-      for (int b = 0; b < count; ++b) {
-        partial.add_split(batch.stats[b][thread], batch.acc[b][thread], output.scale_log2);
-      }
-    }
-    store_result<C>(output, row, element, partial);
-  }
-}
-
 // Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
 // counter wraps to 0 by itself, ready for the next launch.
 template <AttentionConfig C>
@@ -1619,7 +1649,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 326 "attention/merge.cuh"
+#line 335 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
@@ -1730,25 +1760,29 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
   const AttentionOutput<C> output(params, work);
   MergeBuffer<C>& merge = shared.u.merge;
   const int num_units = output.num_units();
+  // Each unit's token groups, then the splits of the units where this one is the last to arrive:
+  // after all arrivals, so that no other CTA waits for this one's merging.
   uint32_t units_to_merge = 0;
-  for (int i = 0; i < num_units; ++i) {
+#pragma unroll 1
+  for (int turn = 0; turn < 2 * num_units; ++turn) {
+    const bool of_splits = turn >= num_units;
     // Each split starts with another unit, so that splits which finish together are last at
     // different units.
-    const int unit = (i + work.split_idx) % num_units;
-    dev::sync_cta();  // the ring, or the unit before, has been read by all
-    stage_unit<C>(merge, softmax, unit, token_group, row_warp);
-    dev::sync_cta();  // the unit is there for all
-#line 132 "attention/attention.cuh"
-    merge_token_groups<C>(output, merge, work, unit);
-#line 134 "attention/attention.cuh"
-    if (work.num_active_splits > 1 &&
+    const int unit = (turn + work.split_idx) % num_units;
+    if (!of_splits) {
+      dev::sync_cta();  // the ring, or the unit before, has been read by all
+      stage_unit<C>(merge, softmax, unit, token_group, row_warp);
+      dev::sync_cta();  // the unit is there for all
+    } else if ((units_to_merge >> unit & 1) == 0) {
+      continue;
+    }
+#line 140 "attention/attention.cuh"
+    merge_unit<C>(output, merge, work, unit, of_splits);
+#line 142 "attention/attention.cuh"
+    if (!of_splits && work.num_active_splits > 1 &&
         arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
-  }
-  // After all arrivals, so that no other CTA waits for this one's merging.
-  for (int unit = 0; unit < num_units; ++unit) {
-    if (units_to_merge >> unit & 1) merge_splits<C>(output, merge.splits, unit, work.num_active_splits);
   }
 }
 
@@ -1758,13 +1792,13 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
 
-#line 165 "attention/attention.cuh"
+#line 169 "attention/attention.cuh"
   AttentionWork work;
   if (!find_work<C>(params, work)) return;
 
-#line 179 "attention/attention.cuh"
+#line 183 "attention/attention.cuh"
   serve_split<C>(params, work, shared);
-#line 181 "attention/attention.cuh"
+#line 185 "attention/attention.cuh"
 }
 #line 41 "attention/attention.cu.tmpl"
 
