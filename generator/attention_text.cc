@@ -123,6 +123,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_Q_BF16", c.q_type == Element::kBFloat16},
       {"PAGEJIT_Q_F32", c.q_type == Element::kFloat32},
       {"PAGEJIT_Q_FP8", c.q_type == Element::kFloat8E4m3},
+      {"PAGEJIT_Q_IN_REGISTERS", c.q_in_registers},
       {"PAGEJIT_SCALE_Q_ROWS", pagejit_shared::scales_q_rows(c)},
       {"PAGEJIT_KV_8BIT", pagejit_shared::kv_bytes(c) == 1 && c.kv_type != Element::kInt4},
       {"PAGEJIT_KV_F32", pagejit_shared::has_f32_kv(c)},

@@ -6,26 +6,23 @@
 #pragma once
 
 // Threads of a token group meet where one's copies become the others' input.
-template <AttentionConfig C>
 PAGEJIT_DEVICE void sync_group(int token_group) {
-  if constexpr (C.row_warps == 1) {
+  if constexpr (kConfig.row_warps == 1) {
     dev::sync_warp();
-  } else if constexpr (C.token_groups == 1) {
+  } else if constexpr (kConfig.token_groups == 1) {
     dev::sync_cta();
   } else {
     // Barrier 0 is the CTA's.
-    dev::sync_named(1 + token_group, C.row_warps * 32);
+    dev::sync_named(1 + token_group, kConfig.row_warps * 32);
   }
 }
 
 // Streams this CTA's tokens through the running softmax of each warp.
-template <AttentionConfig C>
 PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& work,
-                           AttentionShared<C>& shared, OnlineSoftmax<C>& softmax, int token_group,
+                           AttentionShared& shared, OnlineSoftmax& softmax, int token_group,
                            int row_warp) {
-  using Traits = AttentionTraits<C>;
-  constexpr int kStages = C.num_stages;
-  KvStream<C> stream(params, work, shared.u.ring[token_group], token_group, row_warp);
+  constexpr int kStages = kConfig.num_stages;
+  KvStream stream(params, work, shared.u.ring[token_group], token_group, row_warp);
 
   // All block ids of the first tiles at once: one latency, not one per stage.
   int first_blocks[kStages];
@@ -33,11 +30,11 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   for (int tile = 0; tile < kStages; ++tile) first_blocks[tile] = stream.find_block(tile);
   stream.clear_pad();
 
-  Query<C> query;
-  query.load(QuerySource(params, work, C.group_size), shared, row_warp);
-  const ScoreChange<C> change(params, work, row_warp);
+  Query query;
+  query.load(QuerySource(params, work, kConfig.group_size), shared, row_warp);
+  const ScoreChange change(params, work, row_warp);
 #if PAGEJIT_CUSTOM_MASK
-  const CustomMask<C> custom_mask(params, work, row_warp);
+  const CustomMask custom_mask(params, work, row_warp);
 #endif
   const float scale_log2 = score_scale_log2(params, work);
 
@@ -46,13 +43,13 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
 #if PAGEJIT_ONE_STAGE
-      sync_group<C>(token_group);  // all warps are done with the tile before
+      sync_group(token_group);  // all warps are done with the tile before
 #else
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
-      sync_group<C>(token_group);
+      sync_group(token_group);
 #endif
     }
     stream.issue(tile + kStages - 1, block);
@@ -67,26 +64,26 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
     block = stream.find_block(tile + kStages);
 #if PAGEJIT_ONE_STAGE
     dev::cp_async_wait<1>();     // all but V of this tile
-    sync_group<C>(token_group);  // K of this tile is there for all warps
+    sync_group(token_group);  // K of this tile is there for all warps
 #endif
 
-    const KvStage<C>& stage = stream.next_stage();
+    const KvStage& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
     const bool sees = change.sees(first_token);
 #if PAGEJIT_KV_F32
-    uint32_t p[Traits::kTokenTiles][C.row_tiles][kTerms][2];
+    uint32_t p[Traits::kTokenTiles][kConfig.row_tiles][kTerms][2];
 #else
-    uint32_t p[Traits::kTokenTiles][C.row_tiles][2];
+    uint32_t p[Traits::kTokenTiles][kConfig.row_tiles][2];
 #endif
     if (sees) {
-      Scores<C> scores;
+      Scores scores;
 #if PAGEJIT_CUSTOM_MASK
-      typename CustomMask<C>::Words mask_words;  // on their way while the scores are computed
+      CustomMask::Words mask_words;  // on their way while the scores are computed
       custom_mask.load(mask_words, first_token);
-      compute_scores<C>(scores, stage, query);
+      compute_scores(scores, stage, query);
       change.apply(scores, first_token, custom_mask, mask_words);
 #else
-      compute_scores<C>(scores, stage, query);
+      compute_scores(scores, stage, query);
       change.apply(scores, first_token);
 #endif
 #if PAGEJIT_TOKEN_SCALES
@@ -98,25 +95,24 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
     dev::cp_async_wait<2 * (kStages - 1)>();
-    sync_group<C>(token_group);  // V of this tile is there for all warps
+    sync_group(token_group);  // V of this tile is there for all warps
     if (sees) softmax.accumulate(p, stage);
   }
   softmax.finish();
 }
 
 // One split: its tokens, then its rows into the result or the workspace.
-template <AttentionConfig C>
 PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWork& work,
-                                AttentionShared<C>& shared) {
+                                AttentionShared& shared) {
   const int warp = dev::thread_idx() / 32;
-  const int token_group = warp / C.row_warps;
-  const int row_warp = warp % C.row_warps;
-  OnlineSoftmax<C> softmax;
+  const int token_group = warp / kConfig.row_warps;
+  const int row_warp = warp % kConfig.row_warps;
+  OnlineSoftmax softmax;
   softmax.clear();
-  attend<C>(params, work, shared, softmax, token_group, row_warp);
+  attend(params, work, shared, softmax, token_group, row_warp);
 
-  const AttentionOutput<C> output(params, work);
-  MergeBuffer<C>& merge = shared.u.merge;
+  const AttentionOutput output(params, work);
+  MergeBuffer& merge = shared.u.merge;
   const int num_units = output.num_units();
   // Each unit's token groups, then the splits of the units where this one is the last to arrive:
   // after all arrivals, so that no other CTA waits for this one's merging.
@@ -129,28 +125,27 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     const int unit = (turn + work.split_idx) % num_units;
     if (!of_splits) {
       dev::sync_cta();  // the ring, or the unit before, has been read by all
-      stage_unit<C>(merge, softmax, unit, token_group, row_warp);
+      stage_unit(merge, softmax, unit, token_group, row_warp);
       dev::sync_cta();  // the unit is there for all
     } else if ((units_to_merge >> unit & 1) == 0) {
       continue;
     }
 #if PAGEJIT_BATCH_INVARIANT
-    merge_unit<C>(output, merge, shared.totals, work, unit, of_splits);
+    merge_unit(output, merge, shared.totals, work, unit, of_splits);
 #else
-    merge_unit<C>(output, merge, work, unit, of_splits);
+    merge_unit(output, merge, work, unit, of_splits);
 #endif
     if (!of_splits && work.num_active_splits > 1 &&
-        arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
+        arrive_last(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
   }
 }
 
-template <AttentionConfig C>
 PAGEJIT_DEVICE void attention(const AttentionParams& params) {
-  static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
+  static_assert(sizeof(AttentionShared) == kConfig.shared_bytes,
                 "host and device disagree on shared memory");
-  auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
+  auto& shared = *reinterpret_cast<AttentionShared*>(dev::dynamic_shared());
 
 #if PAGEJIT_DEBUG
   auto* header = static_cast<pagejit_shared::WorkspaceHeader*>(params.workspace);
@@ -167,12 +162,12 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   }
 #endif
   AttentionWork work;
-  if (!find_work<C>(params, work)) return;
+  if (!find_work(params, work)) return;
 
 #if PAGEJIT_BATCH_INVARIANT
   while (true) {
-    serve_split<C>(params, work, shared);
-    if (!work.take_next_split(AttentionTraits<C>::kTileTokens)) break;
+    serve_split(params, work, shared);
+    if (!work.take_next_split(Traits::kTileTokens)) break;
     dev::sync_cta();  // the merge buffer, where the ring will be, has been read by all
     // Else q, masks and addresses would stay in registers while splits are merged, and spill.
     work.seq_idx = dev::opaque(work.seq_idx);
@@ -180,6 +175,6 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
     work.row_begin = dev::opaque(work.row_begin);
   }
 #else
-  serve_split<C>(params, work, shared);
+  serve_split(params, work, shared);
 #endif
 }

@@ -7,10 +7,9 @@
 // which of the two words over which the row's bits may extend. So a warp does ceil(row_tiles / 2)
 // loads of 4 bytes per tile of tokens, where a byte for each score would be 4 * row_tiles *
 // (group_tokens / 16) loads.
-template <AttentionConfig C>
 class CustomMask {
  public:
-  static constexpr int kTilePairs = (C.row_tiles + 1) / 2;
+  static constexpr int kTilePairs = (kConfig.row_tiles + 1) / 2;
   using Words = uint32_t[kTilePairs];  // of one tile of tokens
 
   PAGEJIT_DEVICE CustomMask(const AttentionParams& params, const AttentionWork& work,
@@ -18,15 +17,15 @@ class CustomMask {
     bits_ = params.custom_mask + dev::load_global_nc(params.custom_mask_indptr + work.seq_idx);
     skew_ = static_cast<int>(reinterpret_cast<uint64_t>(bits_) % 4);
     num_bytes_ = (work.query_len * static_cast<int64_t>(work.seq_len) + 7) / 8;
-    const int warp_row = row_warp * AttentionTraits<C>::kWarpRows;
+    const int warp_row = row_warp * Traits::kWarpRows;
     const int r = dev::lane_idx() / 4;
     const int c = dev::lane_idx() % 4;
 #pragma unroll
     for (int pair = 0; pair < kTilePairs; ++pair) {
       const int tile = pair * 2 + r / 4;
       const int row = warp_row + tile * 8 + c * 2 + r / 2 % 2;
-      const bool exists = tile < C.row_tiles && row < work.num_rows;
-      const int64_t token = place_of_row<C>(work.row_begin + row).token;
+      const bool exists = tile < kConfig.row_tiles && row < work.num_rows;
+      const int64_t token = place_of_row(work.row_begin + row).token;
       places_[pair] = exists ? token * work.seq_len + skew_ * 8 : -1;
     }
   }
@@ -39,13 +38,13 @@ class CustomMask {
       words[pair] = 0;
       const int64_t place = places_[pair] + first_token;
       const bool is_needed =
-          second == 0 || static_cast<uint32_t>(place) % 32 + C.group_tokens > 32;
+          second == 0 || static_cast<uint32_t>(place) % 32 + kConfig.group_tokens > 32;
       if (places_[pair] >= 0 && is_needed) words[pair] = load_word(place / 32 + second);
     }
   }
 
   // The scores of the keys that the mask hides become -inf.
-  PAGEJIT_DEVICE void hide(Scores<C>& scores, int first_token, const Words& words) const {
+  PAGEJIT_DEVICE void hide(Scores& scores, int first_token, const Words& words) const {
     const int r = dev::lane_idx() / 4;
     const int c = dev::lane_idx() % 4;
 #pragma unroll
@@ -56,12 +55,12 @@ class CustomMask {
       const uint32_t row_bits =
           static_cast<uint32_t>((static_cast<uint64_t>(next_word) << 32 | words[pair]) >> shift);
 #pragma unroll
-      for (int j = pair * 2; j < pair * 2 + 2 && j < C.row_tiles; ++j) {
+      for (int j = pair * 2; j < pair * 2 + 2 && j < kConfig.row_tiles; ++j) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const uint32_t bits = dev::shuffle(row_bits, (j % 2 * 4 + h * 2) * 4 + c);
 #pragma unroll
-          for (int i = 0; i < AttentionTraits<C>::kTokenTiles; ++i) {
+          for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
               const bool is_seen = bits >> (i * 16 + score_token(r, half)) & 1;

@@ -3,19 +3,18 @@
 
 #if PAGEJIT_RAGGED
 // Sequence, split and rows of this CTA. False where it has nothing to do.
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams& params, AttentionWork& work) {
-  constexpr int kTileRows = AttentionTraits<C>::kTileRows;
+  constexpr int kTileRows = Traits::kTileRows;
   const int index = dev::block_idx_x();
   RowTile found;
 #if PAGEJIT_SPLIT_ROW_TILES
   work.split_idx = index / params.num_row_tiles;
   work.row_tile = params.num_row_tiles - 1 - index % params.num_row_tiles;
-  if (!find_tile_in_order<C>(params, work.row_tile, found)) return false;
+  if (!find_tile_in_order(params, work.row_tile, found)) return false;
 #else
   work.split_idx = 0;
   if (index < params.num_row_tiles) {
-    if (!find_row_tile<C>(params, index, found)) return false;
+    if (!find_row_tile(params, index, found)) return false;
   } else {
     const uint32_t further = static_cast<uint32_t>(index - params.num_row_tiles);
     const uint32_t splits_each = static_cast<uint32_t>(params.num_splits - 1);
@@ -37,31 +36,28 @@ PAGEJIT_DEVICE bool find_rows(const AttentionParams& params, AttentionWork& work
   }
 #endif
   work.row_begin = found.tile * kTileRows;
-  const int rows_left = work.query_len * C.group_size - work.row_begin;
+  const int rows_left = work.query_len * kConfig.group_size - work.row_begin;
   work.num_rows = rows_left < kTileRows ? rows_left : kTileRows;
   return work.num_rows > 0;
 }
 
 // Whether the sequence's KV tokens may be split: all its rows are in one tile, or every tile is.
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool may_split(const AttentionWork& work) {
-  return C.splits_row_tiles || work.query_len * C.group_size <= AttentionTraits<C>::kTileRows;
+  return kConfig.splits_row_tiles || work.query_len * kConfig.group_size <= Traits::kTileRows;
 }
 
 #else
 // Sequence, split and rows of this CTA.
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
   work.split_idx = dev::block_idx_x();
   work.seq_idx = dev::block_idx_z();
   work.query_begin = work.seq_idx;
   work.query_len = 1;
   work.row_begin = 0;
-  work.num_rows = C.group_size;
+  work.num_rows = kConfig.group_size;
   return true;
 }
 
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
@@ -69,12 +65,11 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
 #endif
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work) {
-  constexpr int kTileTokens = AttentionTraits<C>::kTileTokens;
+  constexpr int kTileTokens = Traits::kTileTokens;
   work.kv_head_idx = dev::block_idx_y();
-  if (!find_rows<C>(params, work)) return false;
-  work.seq_len = load_seq_len<C>(params, work.seq_idx);
+  if (!find_rows(params, work)) return false;
+  work.seq_len = load_seq_len(params, work.seq_idx);
 #if PAGEJIT_QK_SCALE
   work.qk_scale = 1.0f;
 #endif
@@ -87,14 +82,14 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.qk_scale *= dev::load_global_nc(params.q_scale);
 #endif
 #if PAGEJIT_BLOCK_SPARSE
-  work.sparse.find(params, work.kv_head_idx, C.group_size,
-                   position_of_row<C>(work, work.row_begin));
+  work.sparse.find(params, work.kv_head_idx, kConfig.group_size,
+                   position_of_row(work, work.row_begin));
 #endif
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
 #if !PAGEJIT_SEES_ALL
-  const auto seen = QuerySight<C>(params, work).of_tile(work.row_begin, work.num_rows);
+  const auto seen = QuerySight(params, work).of_tile(work.row_begin, work.num_rows);
   work.token_begin = seen.begin;
   work.token_end = seen.end;
 #if PAGEJIT_KV_VLLM
@@ -108,14 +103,14 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.range_end = work.token_end;
   work.turn = 0;
   const int num_splits = work.count_splits();
-  const bool has_cta_each = may_split<C>(work) && num_splits <= params.num_splits;
+  const bool has_cta_each = may_split(work) && num_splits <= params.num_splits;
   work.splits_in_turn = has_cta_each ? 1 : num_splits;
   work.num_active_splits = has_cta_each ? num_splits : 1;
   if (work.split_idx >= work.num_active_splits) return false;
   work.take_split(work.split_idx, kTileTokens);
   return true;
 #else
-  if (params.num_splits > 1 && may_split<C>(work)) {
+  if (params.num_splits > 1 && may_split(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
     const uint32_t num_splits = static_cast<uint32_t>(params.num_splits);

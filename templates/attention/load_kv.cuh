@@ -19,10 +19,10 @@ struct KvRowOffsets {
 #if !PAGEJIT_KV_VLLM
 // How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long as
 // the others.
-template <AttentionConfig C, int kElements>
+template <int kElements>
 struct RowCopy {
   // What a lane copies at once.
-  static constexpr int kBytes = pagejit_shared::kv_copy_bytes(C);
+  static constexpr int kBytes = pagejit_shared::kv_copy_bytes(kConfig);
   static constexpr int kChunkElements = kBytes / static_cast<int>(sizeof(KvElement));
   static constexpr int kChunks = kElements / kChunkElements;
 
@@ -37,19 +37,13 @@ struct RowCopy {
 };
 #endif
 
-template <AttentionConfig C>
 class KvStream {
  public:
-  using Traits = AttentionTraits<C>;
-  static constexpr int kStages = C.num_stages;
+  static constexpr int kStages = kConfig.num_stages;
 
   PAGEJIT_DEVICE KvStream(const AttentionParams& params, const AttentionWork& work,
-                          KvStage<C> (&ring)[C.num_stages], int token_group, int row_warp)
-      : params_(params),
-        work_(work),
-        ring_(ring),
-        token_group_(token_group),
-        row_warp_(row_warp) {
+                          KvStage (&ring)[kConfig.num_stages], int token_group, int row_warp)
+      : params_(params), work_(work), ring_(ring), token_group_(token_group), row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
@@ -72,7 +66,7 @@ class KvStream {
   PAGEJIT_DEVICE int num_tiles() const { return num_tiles_; }
   // The first token of this group in a tile.
   PAGEJIT_DEVICE int first_token(int tile_idx) const {
-    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * C.group_tokens;
+    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * kConfig.group_tokens;
   }
   // Tokens of this group in a tile; beyond group_tokens where the split goes on, 0 or less where it
   // has ended.
@@ -88,8 +82,8 @@ class KvStream {
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
-  PAGEJIT_DEVICE const KvStage<C>& next_stage() {
-    const KvStage<C>& stage = ring_[read_stage_];
+  PAGEJIT_DEVICE const KvStage& next_stage() {
+    const KvStage& stage = ring_[read_stage_];
     read_stage_ = read_stage_ + 1 == kStages ? 0 : read_stage_ + 1;
     return stage;
   }
@@ -98,11 +92,12 @@ class KvStream {
   PAGEJIT_DEVICE void clear_pad() {
 #if PAGEJIT_KV_INT4
     // No code is NaN, so the pad may hold anything that was written once; it is a multiple of 4 bytes.
-    if constexpr (C.head_size != C.head_size_padded) {
+    if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       for (int stage = 0; stage < kStages; ++stage) {
-        for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
+        for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
+             i += kConfig.row_warps * 32) {
 #pragma unroll
-          for (int at = C.head_size / 2; at < C.head_size_padded / 2; at += 4) {
+          for (int at = kConfig.head_size / 2; at < kConfig.head_size_padded / 2; at += 4) {
             *reinterpret_cast<uint32_t*>(&ring_[stage].k[i][at]) = 0;
             *reinterpret_cast<uint32_t*>(&ring_[stage].v[i][at]) = 0;
           }
@@ -111,17 +106,18 @@ class KvStream {
     }
 #else
     // Both head sizes have a pad or none: different ones are multiples of 16.
-    if constexpr (C.head_size != C.head_size_padded) {
+    if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
-        for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
-          *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
+        for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
+             i += kConfig.row_warps * 32) {
+          *reinterpret_cast<Pad*>(&ring_[stage].k[i][kConfig.head_size]) = Pad{};
 #if !PAGEJIT_KV_VLLM
-          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
+          *reinterpret_cast<Pad*>(&ring_[stage].v[i][kConfig.head_size_v]) = Pad{};
 #else
           // V's pad is 8 rows of tokens.
 #pragma unroll
-          for (int row = C.head_size_v; row < C.head_size_v_padded; ++row) {
+          for (int row = kConfig.head_size_v; row < kConfig.head_size_v_padded; ++row) {
             ring_[stage].v[row][i] = 0;
           }
 #endif
@@ -139,11 +135,11 @@ class KvStream {
 #else
     const int token = first_token(tile_idx) + lane_of_row();
     bool exists =
-        tile_idx < num_tiles_ && lane_of_row() < C.group_tokens && token < work_.token_end;
+        tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
 #if PAGEJIT_INVARIANT_BEGIN
     exists &= token >= work_.range_begin;
 #endif
-    const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
+    const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
 #if PAGEJIT_DEBUG
     if (block_id < 0 || (params_.num_blocks > 0 && block_id >= params_.num_blocks)) {
@@ -160,11 +156,11 @@ class KvStream {
   // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
   // `block` is find_block(tile_idx).
   PAGEJIT_DEVICE void issue(int tile_idx, int block) {
-    KvStage<C>& stage = ring_[write_stage_];
+    KvStage& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
 #if PAGEJIT_BLOCK_SPARSE
     const bool has_tile = tile_idx < num_tiles_ &&
-                          work_.sparse.show(params_, first_token(tile_idx), C.group_tokens);
+                          work_.sparse.show(params_, first_token(tile_idx), kConfig.group_tokens);
 #else
     const bool has_tile = tile_idx < num_tiles_;
 #endif
@@ -179,8 +175,8 @@ class KvStream {
     dev::cp_async_commit();
     if (has_tile) copy_v(stage, rows.v, valid);
 #else
-    constexpr int kKeyUnits = pagejit_shared::kv_units(C, C.head_size);
-    constexpr int kValueUnits = pagejit_shared::kv_units(C, C.head_size_v);
+    constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
+    constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
 #if PAGEJIT_TOKEN_SCALES
     if (has_tile) copy_scales(stage, rows, valid);
@@ -224,7 +220,7 @@ class KvStream {
     return {row * params_.k_stride_token, row * params_.v_stride_token};
 #endif
 #else
-    const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
+    const int64_t token_in_block = static_cast<uint32_t>(token) % kConfig.block_size;
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
 #if PAGEJIT_KV_VLLM
@@ -258,17 +254,17 @@ class KvStream {
 
   // k [group_tokens][pitch] <- [head_size / x, block_size, x]; lane i holds the offset of token i.
   // Neighbouring lanes copy neighbouring tokens, which lie 16 bytes apart.
-  PAGEJIT_DEVICE void copy_k(KvStage<C>& stage, int64_t offset_of_lane, Valid valid) const {
-    constexpr int kThreads = C.row_warps * 32;
-    constexpr int kChunks = C.group_tokens * (C.head_size / kX);
-    const int token = dev::lane_idx() % C.group_tokens;
+  PAGEJIT_DEVICE void copy_k(KvStage& stage, int64_t offset_of_lane, Valid valid) const {
+    constexpr int kThreads = kConfig.row_warps * 32;
+    constexpr int kChunks = kConfig.group_tokens * (kConfig.head_size / kX);
+    const int token = dev::lane_idx() % kConfig.group_tokens;
     const KvElement* from = k_ + dev::shuffle(offset_of_lane, token);
 #pragma unroll
     for (int first = 0; first < kChunks; first += kThreads) {
-      const int chunk = (first + row_warp_ * 32 + dev::lane_idx()) / C.group_tokens;
-      if (kChunks % kThreads == 0 || chunk < C.head_size / kX) {
+      const int chunk = (first + row_warp_ * 32 + dev::lane_idx()) / kConfig.group_tokens;
+      if (kChunks % kThreads == 0 || chunk < kConfig.head_size / kX) {
         dev::cp_async_16(&stage.k[token][chunk * kX],
-                         from + chunk * (static_cast<int64_t>(C.block_size) * kX),
+                         from + chunk * (static_cast<int64_t>(kConfig.block_size) * kX),
                          valid.has(token));
       }
     }
@@ -276,12 +272,12 @@ class KvStream {
 
   // v [head_size_v][pitch] <- [head_size_v, block_size]. Tokens behind the last one are written as zeros:
   // in the cache they may be NaN.
-  PAGEJIT_DEVICE void copy_v(KvStage<C>& stage, int64_t offset_of_lane, Valid valid) const {
-    constexpr int kCopyBytes = pagejit_shared::v_copy_bytes(C);
+  PAGEJIT_DEVICE void copy_v(KvStage& stage, int64_t offset_of_lane, Valid valid) const {
+    constexpr int kCopyBytes = pagejit_shared::v_copy_bytes(kConfig);
     constexpr int kCopyTokens = kCopyBytes / static_cast<int>(sizeof(KvElement));
-    constexpr int kElementCopies = C.group_tokens / kCopyTokens;
-    constexpr int kThreads = C.row_warps * 32;
-    constexpr int kCopies = C.head_size_v * kElementCopies;
+    constexpr int kElementCopies = kConfig.group_tokens / kCopyTokens;
+    constexpr int kThreads = kConfig.row_warps * 32;
+    constexpr int kCopies = kConfig.head_size_v * kElementCopies;
     const int token = dev::lane_idx() % kElementCopies * kCopyTokens;
     const KvElement* from = v_ + dev::shuffle(offset_of_lane, token);
     int valid_bytes = (valid.end - token) * static_cast<int>(sizeof(KvElement));
@@ -289,9 +285,9 @@ class KvStream {
 #pragma unroll
     for (int first = 0; first < kCopies; first += kThreads) {
       const int element = (first + row_warp_ * 32 + dev::lane_idx()) / kElementCopies;
-      if (kCopies % kThreads == 0 || element < C.head_size_v) {
+      if (kCopies % kThreads == 0 || element < kConfig.head_size_v) {
         dev::cp_async_part<kCopyBytes>(&stage.v[element][token],
-                                       from + element * static_cast<int64_t>(C.block_size),
+                                       from + element * static_cast<int64_t>(kConfig.block_size),
                                        valid_bytes);
       }
     }
@@ -301,12 +297,12 @@ class KvStream {
   // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
-  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
-                                int64_t offset, [[maybe_unused]] int64_t stride_token,
-                                Valid valid) const {
-    using Copy = RowCopy<C, kElements>;
-    constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
-    constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
+  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[kConfig.group_tokens][kPitch],
+                                const KvElement* cache, int64_t offset,
+                                [[maybe_unused]] int64_t stride_token, Valid valid) const {
+    using Copy = RowCopy<kElements>;
+    constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
+    constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
     const int first_row = row_warp_ * Copy::kRowsPerPass + lane / Copy::kPartChunks;
     const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
@@ -321,7 +317,7 @@ class KvStream {
 #if !PAGEJIT_EVEN_ROWS
       const KvElement* from = cache + dev::shuffle(offset, row % 32);
 #endif
-      const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
+      const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
@@ -336,9 +332,9 @@ class KvStream {
   }
 
   PAGEJIT_DEVICE static void copy_chunk(KvElement* shared, const KvElement* global, bool valid) {
-    if constexpr (pagejit_shared::kv_copy_bytes(C) == 16) {
+    if constexpr (pagejit_shared::kv_copy_bytes(kConfig) == 16) {
       dev::cp_async_16(shared, global, valid);
-    } else if constexpr (pagejit_shared::kv_copy_bytes(C) == 8) {
+    } else if constexpr (pagejit_shared::kv_copy_bytes(kConfig) == 8) {
       dev::cp_async_8(shared, global, valid);
     } else {
       dev::cp_async_4(shared, global, valid);
@@ -348,10 +344,9 @@ class KvStream {
 #if PAGEJIT_TOKEN_SCALES
   // Those of K and of V together, since the softmax needs both. Of tokens that do not exist they are
   // zero.
-  PAGEJIT_DEVICE void copy_scales(KvStage<C>& stage, const KvRowOffsets& rows,
-                                  Valid valid) const {
+  PAGEJIT_DEVICE void copy_scales(KvStage& stage, const KvRowOffsets& rows, Valid valid) const {
     const int lane = dev::lane_idx();
-    if (row_warp_ != 0 || lane >= C.group_tokens) return;
+    if (row_warp_ != 0 || lane >= kConfig.group_tokens) return;
 #if PAGEJIT_EVEN_ROWS
     const float* k_scale = k_scale_ + rows.k_scale + lane * params_.k_scale_stride_token;
     const float* v_scale = v_scale_ + rows.v_scale + lane * params_.v_scale_stride_token;
@@ -368,7 +363,7 @@ class KvStream {
 
   const AttentionParams& params_;
   const AttentionWork& work_;
-  KvStage<C> (&ring_)[C.num_stages];
+  KvStage (&ring_)[kConfig.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
 #if PAGEJIT_TOKEN_SCALES

@@ -34,9 +34,8 @@ PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
 #endif
 
 // Where the results of one CTA's rows go: those of one sequence and KV head.
-template <AttentionConfig C>
 struct AttentionOutput {
-  static constexpr int kPartialRows = pagejit_shared::partial_rows(C);
+  static constexpr int kPartialRows = pagejit_shared::partial_rows(kConfig);
 
   OutElement* out;  // [query tokens of the sequence, group_size, head_size_v] by strides
   int64_t out_stride_token;
@@ -58,11 +57,11 @@ struct AttentionOutput {
 
   PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
-    const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
+    const int64_t head = work.kv_head_idx * static_cast<int64_t>(kConfig.group_size);
     const int64_t query_begin = work.query_begin;
     row_begin = work.row_begin;
     num_rows = work.num_rows;
-    num_heads = num_kv_heads * C.group_size;
+    num_heads = num_kv_heads * kConfig.group_size;
     scale_log2 = score_scale_log2(params, work);
 #if PAGEJIT_KV_HEAD_SCALES || PAGEJIT_OUT_FP8
     result_scale = 1.0f;
@@ -95,7 +94,7 @@ struct AttentionOutput {
     acc = reinterpret_cast<float*>(
               workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
                                                              params.num_splits, kPartialRows)) +
-          partial * C.head_size_v;
+          partial * kConfig.head_size_v;
     counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
                sequence_head * pagejit_shared::merge_units(kPartialRows);
   }
@@ -151,20 +150,18 @@ struct Partial {
 
 #if PAGEJIT_SINKS
 // The sink takes part in the sum, without a value.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void add_sink(const AttentionOutput<C>& output, int head, Partial& partial) {
+PAGEJIT_DEVICE void add_sink(const AttentionOutput& output, int head, Partial& partial) {
   const float logit = dev::load_global_nc(output.sinks + head) * kLog2E / output.scale_log2;
   partial.add_split({logit, 1.0f}, {}, output.scale_log2);
 }
 
 #endif
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
+PAGEJIT_DEVICE void store_result(const AttentionOutput& output, int row, int element,
                                  Partial partial) {
-  const RowPlace place = place_of_row<C>(output.row_begin + row);
+  const RowPlace place = place_of_row(output.row_begin + row);
 #if PAGEJIT_SINKS
-  add_sink<C>(output, place.head, partial);
+  add_sink(output, place.head, partial);
 #endif
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
@@ -185,14 +182,12 @@ PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int 
 }
 
 // Puts one unit's rows into shared memory, as far as this warp has them.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit,
+PAGEJIT_DEVICE void stage_unit(MergeBuffer& merge, const OnlineSoftmax& softmax, int unit,
                                int token_group, int row_warp) {
-  using Traits = AttentionTraits<C>;
   const int result_row = dev::lane_idx() / 4;
   const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
-  for (int j = 0; j < C.row_tiles; ++j) {
+  for (int j = 0; j < kConfig.row_tiles; ++j) {
     const int first_row =
         row_warp * Traits::kWarpRows + j * 8 - unit * pagejit_shared::kMergeUnitRows;
     if (first_row < 0 || first_row >= Traits::kMergeRows) continue;
@@ -213,10 +208,9 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
 }
 
 #if PAGEJIT_BATCH_INVARIANT
-// Adds a split that is done in turn to those before it, as merge_splits() adds one that has a CTA of
-// its own; gives the sum.
-template <AttentionConfig C>
-PAGEJIT_DEVICE Partial add_to_totals(const AttentionOutput<C>& output, SplitTotals<C>& totals,
+// Adds a split that is done in turn to those before it, as sum_of_splits() adds one that has a CTA
+// of its own; gives the sum.
+PAGEJIT_DEVICE Partial add_to_totals(const AttentionOutput& output, SplitTotals& totals,
                                      const AttentionWork& work, int row, int element,
                                      const Partial& split) {
   auto& acc = *reinterpret_cast<Quad*>(&totals.acc[row][element]);
@@ -233,13 +227,12 @@ PAGEJIT_DEVICE Partial add_to_totals(const AttentionOutput<C>& output, SplitTota
 
 #endif
 // The sum of a row's token groups, four elements of it.
-template <AttentionConfig C>
-PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials<C>& groups, int row, int element,
+PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials& groups, int row, int element,
                                      float scale_log2) {
-  PartialStats stats[C.token_groups];
-  Quad acc[C.token_groups];
+  PartialStats stats[kConfig.token_groups];
+  Quad acc[kConfig.token_groups];
 #pragma unroll
-  for (int group = 0; group < C.token_groups; ++group) {
+  for (int group = 0; group < kConfig.token_groups; ++group) {
     stats[group] = groups.stats[group][row];
     acc[group] = *reinterpret_cast<const Quad*>(&groups.acc[group][row][element]);
   }
@@ -250,13 +243,12 @@ PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials<C>& groups, int row, in
 
 // The sum of a row's splits, in their order. A thread copies what it adds through shared memory, so
 // that many splits share one trip to the L2; nobody else reads these copies, so there is no barrier.
-template <AttentionConfig C>
-PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch,
-                                     int thread, int row, int element, int num_splits) {
-  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
+PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput& output, SplitBatch& batch, int thread,
+                                     int row, int element, int num_splits) {
+  constexpr int kBatch = Traits::kSplitsAtOnce;
   // The next splits' rows are at constant distances.
   const PartialStats* stats = output.stats + row;
-  const float* acc = output.acc + row * C.head_size_v + element;
+  const float* acc = output.acc + row * kConfig.head_size_v + element;
   Partial sum;
 #pragma unroll 1
   for (int left = num_splits; left > 0; left -= kBatch) {
@@ -266,7 +258,7 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatc
       dev::cp_async_8(&batch.stats[i][thread], stats, true);
       dev::cp_async_16(&batch.acc[i][thread], acc, true);
       stats += output.kPartialRows;
-      acc += output.kPartialRows * C.head_size_v;
+      acc += output.kPartialRows * kConfig.head_size_v;
     }
     dev::cp_async_commit();
     dev::cp_async_wait<0>();
@@ -280,36 +272,35 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatc
 
 // Merges one unit's partial results: those of this CTA's token groups, into the result or, where the
 // sequence has several splits, into the workspace; or those of the splits, into the result.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_unit(const AttentionOutput<C>& output, MergeBuffer<C>& merge,
+PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge,
 #if PAGEJIT_BATCH_INVARIANT
-                               SplitTotals<C>& totals,
+                               SplitTotals& totals,
 #endif
                                const AttentionWork& work, int unit, bool of_splits) {
-  constexpr int kRowQuads = C.head_size_v / 4;
+  constexpr int kRowQuads = kConfig.head_size_v / 4;
   // Opaque: else addresses are found before the loop over tokens, and kept.
   const int thread = dev::opaque(dev::thread_idx());
 #pragma unroll 1
-  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
-       i += AttentionTraits<C>::kThreads) {
+  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads; i += Traits::kThreads) {
     const int row_in_unit = i / kRowQuads;
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
     const int element = i % kRowQuads * 4;
     Partial partial;
     if (of_splits) {
-      partial = sum_of_splits<C>(output, merge.splits, thread, row, element, work.num_active_splits);
+      partial = sum_of_splits(output, merge.splits, thread, row, element, work.num_active_splits);
     } else {
-      partial = sum_of_groups<C>(merge.groups, row_in_unit, element, output.scale_log2);
+      partial = sum_of_groups(merge.groups, row_in_unit, element, output.scale_log2);
     }
 #if PAGEJIT_BATCH_INVARIANT
-    if (work.splits_in_turn > 1) partial = add_to_totals<C>(output, totals, work, row, element, partial);
+    if (work.splits_in_turn > 1)
+      partial = add_to_totals(output, totals, work, row, element, partial);
     if (work.turn + 1 < work.splits_in_turn) continue;
 #endif
     if (of_splits || work.num_active_splits <= 1) {
-      store_result<C>(output, row, element, partial);
+      store_result(output, row, element, partial);
     } else {
       const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
-      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * C.head_size_v + element),
+      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * kConfig.head_size_v + element),
                         partial.acc);
       if (element == 0) {
         dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
@@ -320,8 +311,7 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput<C>& output, MergeBuffer<C>&
 
 // Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
 // counter wraps to 0 by itself, ready for the next launch.
-template <AttentionConfig C>
-PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput<C>& output,
+PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput& output,
                                 const AttentionWork& work, int unit, int& shared_flag) {
   dev::sync_cta();  // this split's partials are written before one thread publishes them
   if (dev::thread_idx() == 0) {

@@ -88,8 +88,7 @@ PAGEJIT_DEVICE F16Quad unpack_kv(uint32_t codes) {
 // The a operand of the first product: 16 tokens (rows) x 16 elements. ldmatrix gives lane 4r + c the
 // elements 4c to 4c + 3 of tokens r and r + 8. They take the places {2c, 2c+1} and {2c+8, 2c+9}, and
 // q's elements with them: the order of a sum's terms does not matter.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
   uint32_t codes[2];
   const int row = score_token(dev::lane_idx() % 8, dev::lane_idx() / 8 % 2);
   dev::ldmatrix_x2(codes, &stage.k[token_tile * 16 + row][depth * 16]);
@@ -108,8 +107,7 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 
 #if PAGEJIT_KV_VLLM
 // The a operand of the second product: 16 elements (rows) x 16 tokens, as V lies.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
   uint32_t codes[2];
   dev::ldmatrix_x2(codes, &stage.v[depth * 16 + dev::lane_idx() % 16][token_tile * 16]);
   // The order of score_token().
@@ -131,8 +129,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Transposed in pairs of codes,
 // so that lane 4r + c gets the elements 2r and 2r + 1 of tokens {2c, 2c+1} and {2c+8, 2c+9}: row r
 // of the result is element 2r, row r + 8 element 2r + 1.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
   uint32_t codes[2];
   dev::ldmatrix_x2_trans(codes, &stage.v[token_tile * 16 + dev::lane_idx() % 16][depth * 16]);
 #pragma unroll
@@ -175,9 +172,7 @@ PAGEJIT_DEVICE void unpack_int4(uint32_t (&pairs)[4], uint32_t codes) {
 // The a operands of the first product: 16 tokens (rows) x 32 elements. ldmatrix gives lane 4r + c the
 // elements 8c to 8c + 7 of tokens r and r + 8. Pair i and pair i + 1 of them take the places
 // {2c, 2c+1} and {2c+8, 2c+9} of depth i / 2, and q's elements with them.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_k(uint32_t (&a)[2][4], const KvStage<C>& stage, int token_tile,
-                           int depth) {
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[2][4], const KvStage& stage, int token_tile, int depth) {
   uint32_t codes[2];
   dev::ldmatrix_x2(codes, &stage.k[token_tile * 16 + dev::lane_idx() % 16][depth * 8]);
 #pragma unroll
@@ -198,9 +193,7 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // The a operands of the second product: 32 elements (rows) x 16 tokens. Transposed in fours of codes,
 // so that lane 4r + c gets the elements 4r to 4r + 3 of tokens 2c and 2c + 1 in one word: a pair is
 // one element's two tokens. Row r of depth i is element 4r + 2i, row r + 8 the one behind it.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_v(uint32_t (&a)[2][4], const KvStage<C>& stage, int token_tile,
-                           int depth) {
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[2][4], const KvStage& stage, int token_tile, int depth) {
   uint32_t codes[2];
   dev::ldmatrix_x2_trans(codes, &stage.v[token_tile * 16 + dev::lane_idx() % 16][depth * 8]);
 #pragma unroll
@@ -220,8 +213,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
 #else
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
   const int row = dev::lane_idx() % 16;
   const int column = dev::lane_idx() / 16 * 8;
   dev::ldmatrix_x4(a, &stage.k[token_tile * 16 + row][depth * 16 + column]);
@@ -234,8 +226,7 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
 // 8-15) x (tokens 0-7, 8-15).
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
 #if PAGEJIT_KV_VLLM
   const int row = dev::lane_idx() % 16;
   const int column = dev::lane_idx() / 16 * 8;

@@ -65,8 +65,7 @@ PAGEJIT_DEVICE void load_half(uint32_t (&a)[kTerms][4], int half, const float* r
 }
 
 // The a operand of the first product: 16 tokens (rows) x 16 elements.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_k(uint32_t (&a)[kTerms][4], const KvStage<C>& stage, int token_tile,
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[kTerms][4], const KvStage& stage, int token_tile,
                            int depth) {
   const int row = score_token(dev::lane_idx() % 8, dev::lane_idx() / 8 % 2);
   const int column = depth * 16 + dev::lane_idx() / 16 * 4;
@@ -82,8 +81,7 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) { return depth * 16
 
 #if PAGEJIT_KV_VLLM
 // The a operand of the second product: 16 elements (rows) x 16 tokens, as V lies.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_v(uint32_t (&a)[kTerms][4], const KvStage<C>& stage, int token_tile,
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[kTerms][4], const KvStage& stage, int token_tile,
                            int depth) {
   const int column = token_tile * 16 + dev::lane_idx() / 16 * 4;
 #pragma unroll
@@ -106,8 +104,7 @@ struct alignas(8) ValuePair {
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Lane 4r + c loads elements 2r
 // and 2r + 1 of its four tokens: row r of the result is element 2r, row r + 8 element 2r + 1. With
 // an odd number of 16-byte chunks from token to token half a warp's pairs fall on all 32 banks.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_v(uint32_t (&a)[kTerms][4], const KvStage<C>& stage, int token_tile,
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[kTerms][4], const KvStage& stage, int token_tile,
                            int depth) {
   const int token = token_tile * 16 + dev::lane_idx() % 4 * 2;
   const int element = depth * 16 + dev::lane_idx() / 4 * 2;

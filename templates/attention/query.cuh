@@ -1,23 +1,21 @@
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 #pragma once
 
+#if PAGEJIT_Q_IN_REGISTERS
 // Fragments in registers: this warp's rows.
-template <AttentionConfig C, bool kInRegisters = C.q_in_registers>
 class Query {
  public:
-  using Traits = AttentionTraits<C>;
-
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>&, int row_warp) {
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
     const int column = dev::lane_idx() % 4 * 2;
     const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
 #pragma unroll
-    for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
+    for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
       // Rows and elements that do not exist are zero and add nothing. A tile of 8 elements is
       // inside the head or beyond it.
       const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
       const bool exists = row < source.num_rows;
       // Held, or each of the loads below would have its address multiplied out from the strides.
-      const uint16_t* start = dev::hold(source.row_start<C>(row) + column);
+      const uint16_t* start = dev::hold(source.row_start(row) + column);
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
@@ -25,7 +23,7 @@ class Query {
           const int element = depth * 16 + half * 8;
           uint32_t& pair = fragments_[row_tile][depth][half];
           pair = 0;
-          if (exists && element < C.head_size) {
+          if (exists && element < kConfig.head_size) {
             pair = sign_bits ^
                    dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
           }
@@ -40,25 +38,23 @@ class Query {
   }
 
  private:
-  uint32_t fragments_[C.row_tiles][Traits::kDepthTiles][2];
+  uint32_t fragments_[kConfig.row_tiles][Traits::kDepthTiles][2];
 };
 
+#else
 // The same where registers would not hold it: in shared memory, read again for every tile.
-template <AttentionConfig C>
-class Query<C, false> {
+class Query {
  public:
-  using Traits = AttentionTraits<C>;
-
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>& shared, int row_warp) {
-    constexpr int kChunks = C.head_size_padded / 8;
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared& shared, int row_warp) {
+    constexpr int kChunks = kConfig.head_size_padded / 8;
     const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
     for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
       const int row = i / kChunks;
       const int element = i % kChunks * 8;
       Chunk chunk = {};
-      if (row < source.num_rows && element < C.head_size) {
-        chunk = dev::load_global_nc(
-            reinterpret_cast<const Chunk*>(source.row_start<C>(row) + element));
+      if (row < source.num_rows && element < kConfig.head_size) {
+        chunk =
+            dev::load_global_nc(reinterpret_cast<const Chunk*>(source.row_start(row) + element));
 #pragma unroll
         for (int w = 0; w < 4; ++w) chunk.word[w] ^= sign_bits;
       }
@@ -80,4 +76,4 @@ class Query<C, false> {
   };
   const uint16_t* rows_;  // the row and half that this lane addresses
 };
-
+#endif

@@ -50,20 +50,18 @@ PAGEJIT_DEVICE float greater_magnitude(float greatest, QueryPair pair) {
 }
 
 #endif
+#if PAGEJIT_Q_IN_REGISTERS
 // Fragments in registers: this warp's rows.
-template <AttentionConfig C, bool kInRegisters = C.q_in_registers>
 class Query {
  public:
-  using Traits = AttentionTraits<C>;
-
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>&, int row_warp) {
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
     const float sign = source.is_negated ? -1.0f : 1.0f;
     const int c = dev::lane_idx() % 4;
 #pragma unroll
-    for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
+    for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
       const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
       const bool exists = row < source.num_rows;
-      const QueryElement* start = source.row_start<C>(row);
+      const QueryElement* start = source.row_start(row);
       QueryPair pairs[Traits::kDepthTiles][2];
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
@@ -71,7 +69,7 @@ class Query {
         for (int half = 0; half < 2; ++half) {
           const int element = query_element(depth, half, c);
           pairs[depth][half] = {};
-          if (exists && element < C.head_size) {
+          if (exists && element < kConfig.head_size) {
             pairs[depth][half] = load_query_pair(start + element);
           }
         }
@@ -122,20 +120,18 @@ class Query {
 
 #endif
  private:
-  uint32_t fragments_[C.row_tiles][Traits::kDepthTiles][2];
+  uint32_t fragments_[kConfig.row_tiles][Traits::kDepthTiles][2];
 #if PAGEJIT_SCALE_Q_ROWS
-  float row_scale_[C.row_tiles][2];
+  float row_scale_[kConfig.row_tiles][2];
 #endif
 };
 
+#else
 // The same where registers would not hold it: in shared memory, read again for every tile.
-template <AttentionConfig C>
-class Query<C, false> {
+class Query {
  public:
-  using Traits = AttentionTraits<C>;
-
   // A warp converts row by row.
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>& shared, int row_warp) {
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared& shared, int row_warp) {
     for (int row = dev::thread_idx() / 32; row < Traits::kTileRows; row += Traits::kWarps) {
       convert_row(source, shared, row);
     }
@@ -144,7 +140,7 @@ class Query<C, false> {
     rows_ = &shared.q[first_row + dev::lane_idx() % 8][dev::lane_idx() / 8 % 2 * 8];
 #if PAGEJIT_SCALE_Q_ROWS
 #pragma unroll
-    for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
+    for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         row_scale_[row_tile][h] =
@@ -165,18 +161,18 @@ class Query<C, false> {
 #endif
  private:
   // A lane has each 32nd pair of the row, counted by place: place 2i of the row is that of lane i.
-  PAGEJIT_DEVICE static void convert_row(const QuerySource& source, AttentionShared<C>& shared,
+  PAGEJIT_DEVICE static void convert_row(const QuerySource& source, AttentionShared& shared,
                                          int row) {
-    constexpr int kPairs = C.head_size_padded / 2;
+    constexpr int kPairs = kConfig.head_size_padded / 2;
     constexpr int kPasses = (kPairs + 31) / 32;
-    const QueryElement* start = source.row_start<C>(row);
+    const QueryElement* start = source.row_start(row);
     QueryPair pairs[kPasses];
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int pair = pass * 32 + dev::lane_idx();
       const int element = query_element(pair / 8, pair / 4 % 2, pair % 4);
       pairs[pass] = {};
-      if (row < source.num_rows && element < C.head_size) {
+      if (row < source.num_rows && element < kConfig.head_size) {
         pairs[pass] = load_query_pair(start + element);
       }
     }
@@ -214,6 +210,7 @@ class Query<C, false> {
 
   const uint16_t* rows_;  // the row and half that this lane addresses
 #if PAGEJIT_SCALE_Q_ROWS
-  float row_scale_[C.row_tiles][2];
+  float row_scale_[kConfig.row_tiles][2];
 #endif
 };
+#endif

@@ -2,21 +2,19 @@
 // terms (operands_f32.cuh), split once.
 #pragma once
 
+#if PAGEJIT_Q_IN_REGISTERS
 // Fragments in registers: this warp's rows.
-template <AttentionConfig C, bool kInRegisters = C.q_in_registers>
 class Query {
  public:
-  using Traits = AttentionTraits<C>;
-
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>&, int row_warp) {
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
     const float sign = source.is_negated ? -1.0f : 1.0f;
 #pragma unroll
-    for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
+    for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
       // Rows and elements that do not exist are zero and add nothing. Eight elements are inside the
       // head or beyond it.
       const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
       const bool exists = row < source.num_rows;
-      const float* start = dev::hold(source.row_start<C>(row));
+      const float* start = dev::hold(source.row_start(row));
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
@@ -24,7 +22,7 @@ class Query {
           const int element = query_element(depth, half, dev::lane_idx() % 4);
           float low = 0.0f;
           float high = 0.0f;
-          if (exists && depth * 16 + half * 8 < C.head_size) {
+          if (exists && depth * 16 + half * 8 < kConfig.head_size) {
             low = sign * dev::load_global_nc(start + element);
             high = sign * dev::load_global_nc(start + element + 4);
           }
@@ -43,26 +41,24 @@ class Query {
   }
 
  private:
-  uint32_t fragments_[C.row_tiles][Traits::kDepthTiles][2][kTerms];
+  uint32_t fragments_[kConfig.row_tiles][Traits::kDepthTiles][2][kTerms];
 };
 
+#else
 // The same where registers would not hold it: in shared memory, a matrix of each term, read again
 // for every tile.
-template <AttentionConfig C>
-class Query<C, false> {
+class Query {
  public:
-  using Traits = AttentionTraits<C>;
-
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>& shared, int row_warp) {
-    constexpr int kChunks = C.head_size_padded / 8;
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared& shared, int row_warp) {
+    constexpr int kChunks = kConfig.head_size_padded / 8;
     const float sign = source.is_negated ? -1.0f : 1.0f;
     for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
       const int row = i / kChunks;
       const int element = i % kChunks * 8;
       Quad low = {};
       Quad high = {};
-      if (row < source.num_rows && element < C.head_size) {
-        const auto* start = reinterpret_cast<const Quad*>(source.row_start<C>(row) + element);
+      if (row < source.num_rows && element < kConfig.head_size) {
+        const auto* start = reinterpret_cast<const Quad*>(source.row_start(row) + element);
         low = dev::load_global_nc(start);
         high = dev::load_global_nc(start + 1);
       }
@@ -101,3 +97,4 @@ class Query<C, false> {
   };
   const uint16_t* rows_;  // the row and half that this lane addresses, in the first term's matrix
 };
+#endif

@@ -15,7 +15,6 @@ struct VisibleRange {
 // a range with p and not p' ends at or before p', which p' itself sees; one with p' and not p begins
 // behind p, which p itself sees.
 #endif
-template <AttentionConfig C>
 struct QuerySight {
   int first_position;  // of query token 0
   int seq_len;
@@ -32,7 +31,7 @@ struct QuerySight {
 #endif
 
   // A row may begin to see behind token 0.
-  static constexpr bool kHasBegin = C.has_window || C.has_chunks;
+  static constexpr bool kHasBegin = kConfig.has_window || kConfig.has_chunks;
 
   PAGEJIT_DEVICE QuerySight(const AttentionParams& params, const AttentionWork& work)
       : first_position(work.seq_len - work.query_len), seq_len(work.seq_len) {
@@ -60,9 +59,7 @@ struct QuerySight {
 #endif
   }
 
-  PAGEJIT_DEVICE int position(int row) const {
-    return first_position + place_of_row<C>(row).token;
-  }
+  PAGEJIT_DEVICE int position(int row) const { return first_position + place_of_row(row).token; }
 
 #if PAGEJIT_RANGES
   // Of several rows at once, so that each range is read once.

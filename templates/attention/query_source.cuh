@@ -32,9 +32,8 @@ struct QuerySource {
   }
 
   // `row` counts from the CTA's first.
-  template <AttentionConfig C>
   PAGEJIT_DEVICE const QueryElement* row_start(int row) const {
-    const RowPlace place = place_of_row<C>(row_begin + row);
+    const RowPlace place = place_of_row(row_begin + row);
     return q + place.token * stride_token + place.head * stride_head;
   }
 };

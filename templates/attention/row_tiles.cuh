@@ -10,9 +10,8 @@ struct RowTile {
 // The last sequence whose row tiles begin at or before `row_tile`; -1 where there is none. The tile
 // may lie behind its last row. All lanes of a warp search together: one round of loads for 32
 // sequences, two for 1,024.
-template <AttentionConfig C>
 PAGEJIT_DEVICE int find_sequence(const AttentionParams& params, int row_tile) {
-  constexpr int kTileRows = AttentionTraits<C>::kTileRows;
+  constexpr int kTileRows = Traits::kTileRows;
   int begin = 0;
   int count = params.num_seqs;
   while (count > 1) {
@@ -21,8 +20,8 @@ PAGEJIT_DEVICE int find_sequence(const AttentionParams& params, int row_tile) {
     bool is_before = false;
     if (probe < begin + count) {
       const int query_begin = dev::load_global_nc(params.query_start_loc + probe);
-      is_before = pagejit_shared::first_row_tile(probe, query_begin, C.group_size, kTileRows) <=
-                  row_tile;
+      is_before = pagejit_shared::first_row_tile(probe, query_begin, kConfig.group_size,
+                                                 kTileRows) <= row_tile;
     }
     const int num_before = dev::count_lanes(is_before);
     if (num_before == 0) return -1;  // only where query_start_loc does not begin with 0
@@ -33,30 +32,28 @@ PAGEJIT_DEVICE int find_sequence(const AttentionParams& params, int row_tile) {
   return begin;
 }
 
-// The row tiles of the launch in the order of their sequences, the last one first: within a sequence
-// the heaviest. `row_tile` of them is taken. False where there is none.
-template <AttentionConfig C>
+// The row tiles of the launch in the order of their sequences, the last one first: within a
+// sequence the heaviest. `row_tile` of them is taken. False where there is none.
 PAGEJIT_DEVICE bool find_tile_in_order(const AttentionParams& params, int row_tile,
                                        RowTile& found) {
-  found.seq_idx = find_sequence<C>(params, row_tile);
+  found.seq_idx = find_sequence(params, row_tile);
   if (found.seq_idx < 0) return false;
   const int query_begin = dev::load_global_nc(params.query_start_loc + found.seq_idx);
-  found.tile = row_tile - pagejit_shared::first_row_tile(found.seq_idx, query_begin, C.group_size,
-                                                         AttentionTraits<C>::kTileRows);
+  found.tile = row_tile - pagejit_shared::first_row_tile(found.seq_idx, query_begin,
+                                                         kConfig.group_size, Traits::kTileRows);
   return true;
 }
 
 #if PAGEJIT_HEAVIEST_FIRST
 // The row tiles of up to kMaxSeqs sequences, ordered by the keys that they see: the heaviest ones
 // are handed out first, so that a long one does not begin when all others have ended. Weights are
-// whole multiples of a tile's query tokens, so that a sequence's tiles have weights that follow each
-// other (under a causal mask; else they are the same). A window changes nothing: tiles that it cuts
-// have about the same weight.
+// whole multiples of a tile's query tokens, so that a sequence's tiles have weights that follow
+// each other (under a causal mask; else they are the same). A window changes nothing: tiles that it
+// cuts have about the same weight.
 //
 // A tile's rank is its weight, then its sequence's number from the last on. Each lane counts the
-// tiles of its sequences that are above a rank; the rank that has `position` tiles above it is found
-// by halves, about 20 sums over the warp.
-template <AttentionConfig C>
+// tiles of its sequences that are above a rank; the rank that has `position` tiles above it is
+// found by halves, about 20 sums over the warp.
 class TileOrder {
  public:
   static constexpr int kMaxSeqs = 128;
@@ -69,7 +66,7 @@ class TileOrder {
       if (seq_idx >= params.num_seqs) continue;
       const int query_len = dev::load_global_nc(params.query_start_loc + seq_idx + 1) -
                             dev::load_global_nc(params.query_start_loc + seq_idx);
-      const int seq_len = load_table_len<C>(params, seq_idx);
+      const int seq_len = load_table_len(params, seq_idx);
       num_tiles_[i] = count_tiles(query_len);
 #if PAGEJIT_CAUSAL || PAGEJIT_CAUSAL_FLAGS
       // Without overflow, whatever the memory holds.
@@ -112,8 +109,8 @@ class TileOrder {
 
  private:
   static constexpr int kSeqsPerLane = kMaxSeqs / 32;
-  static constexpr int kTileRows = AttentionTraits<C>::kTileRows;
-  static constexpr int kTileQueries = (kTileRows + C.group_size - 1) / C.group_size;
+  static constexpr int kTileRows = Traits::kTileRows;
+  static constexpr int kTileQueries = (kTileRows + kConfig.group_size - 1) / kConfig.group_size;
   // Ranks fit 31 bits: sequences and their tiles are less than these, whatever the memory holds.
   static constexpr int kMaxWeight = 1 << 22;
   static constexpr int kMaxTiles = 1 << 22;
@@ -128,7 +125,7 @@ class TileOrder {
     if (query_len < 0) return 1;  // which reports it
 #endif
     if (query_len <= 0) return 0;
-    const int64_t rows = query_len * static_cast<int64_t>(C.group_size);
+    const int64_t rows = query_len * static_cast<int64_t>(kConfig.group_size);
     const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
     return tiles > kMaxTiles ? kMaxTiles : static_cast<int>(tiles);
   }
@@ -167,15 +164,15 @@ class TileOrder {
 
 #endif
 #if !PAGEJIT_SPLIT_ROW_TILES
-// The row tile of the CTA that is number `index` of those with row tiles. False where there is none.
-template <AttentionConfig C>
+// The row tile of the CTA that is number `index` of those with row tiles. False where there is
+// none.
 PAGEJIT_DEVICE bool find_row_tile(const AttentionParams& params, int index, RowTile& found) {
 #if PAGEJIT_HEAVIEST_FIRST
-  if (params.num_seqs > 1 && params.num_seqs <= TileOrder<C>::kMaxSeqs) {
-    return TileOrder<C>(params).find(index, found);
+  if (params.num_seqs > 1 && params.num_seqs <= TileOrder::kMaxSeqs) {
+    return TileOrder(params).find(index, found);
   }
 #endif
-  return find_tile_in_order<C>(params, params.num_row_tiles - 1 - index, found);
+  return find_tile_in_order(params, params.num_row_tiles - 1 - index, found);
 }
 
 #endif

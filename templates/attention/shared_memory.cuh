@@ -2,7 +2,6 @@
 // configuration.
 #pragma once
 
-using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 using pagejit_shared::PartialStats;
 
@@ -16,53 +15,53 @@ using KvElement = uint8_t;  // two codes, the first in the low half
 using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #endif
 
-template <AttentionConfig C>
-struct AttentionTraits {
-  static constexpr int kWarps = C.token_groups * C.row_warps;
+struct Traits {
+  static constexpr int kWarps = kConfig.token_groups * kConfig.row_warps;
   static constexpr int kThreads = kWarps * 32;
   // Tokens of one stage of the whole CTA.
-  static constexpr int kTileTokens = C.token_groups * C.group_tokens;
+  static constexpr int kTileTokens = kConfig.token_groups * kConfig.group_tokens;
   // mma tiles of 16 tokens per group and stage, and of 16 elements along the head.
-  static constexpr int kTokenTiles = C.group_tokens / 16;
-  static constexpr int kDepthTiles = C.head_size_padded / 16;
-  static constexpr int kValueTiles = C.head_size_v_padded / 16;
+  static constexpr int kTokenTiles = kConfig.group_tokens / 16;
+  static constexpr int kDepthTiles = kConfig.head_size_padded / 16;
+  static constexpr int kValueTiles = kConfig.head_size_v_padded / 16;
   // Rows of one warp and of the CTA, whether they exist or not.
-  static constexpr int kWarpRows = C.row_tiles * 8;
-  static constexpr int kTileRows = pagejit_shared::tile_rows(C);
-  static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
+  static constexpr int kWarpRows = kConfig.row_tiles * 8;
+  static constexpr int kTileRows = pagejit_shared::tile_rows(kConfig);
+  static constexpr int kMergeRows = pagejit_shared::merge_rows(kConfig);
   // Elements from one row to the next in shared memory, of K, V and q.
 #if PAGEJIT_KV_INT4
-  static constexpr int kKeyPitch = pagejit_shared::shared_row_pitch(C.head_size_padded / 2, 1);
+  static constexpr int kKeyPitch =
+      pagejit_shared::shared_row_pitch(kConfig.head_size_padded / 2, 1);
 #else
   static constexpr int kKeyPitch =
-      pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
+      pagejit_shared::shared_row_pitch(kConfig.head_size_padded, sizeof(KvElement));
 #endif
 #if PAGEJIT_KV_VLLM
   // From the tokens of one element to those of the next.
   static constexpr int kValuePitch =
-      pagejit_shared::shared_row_pitch(C.group_tokens, sizeof(KvElement));
+      pagejit_shared::shared_row_pitch(kConfig.group_tokens, sizeof(KvElement));
 #elif PAGEJIT_KV_INT4
-  static constexpr int kValuePitch = pagejit_shared::shared_row_pitch(C.head_size_v_padded / 2, 1);
+  static constexpr int kValuePitch =
+      pagejit_shared::shared_row_pitch(kConfig.head_size_v_padded / 2, 1);
 #else
   static constexpr int kValuePitch =
-      pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
+      pagejit_shared::shared_row_pitch(kConfig.head_size_v_padded, sizeof(KvElement));
 #endif
-  static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
-  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
-  static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(C);
+  static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(kConfig.head_size_padded, 2);
+  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(kConfig.head_size_v_padded);
+  static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(kConfig);
 };
 
-template <AttentionConfig C>
 struct alignas(16) KvStage {
-  KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
+  KvElement k[kConfig.group_tokens][Traits::kKeyPitch];
 #if PAGEJIT_KV_VLLM
-  KvElement v[C.head_size_v_padded][AttentionTraits<C>::kValuePitch];
+  KvElement v[kConfig.head_size_v_padded][Traits::kValuePitch];
 #else
-  KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
+  KvElement v[kConfig.group_tokens][Traits::kValuePitch];
 #endif
 #if PAGEJIT_TOKEN_SCALES
-  float k_scale[C.group_tokens];
-  float v_scale[C.group_tokens];
+  float k_scale[kConfig.group_tokens];
+  float v_scale[kConfig.group_tokens];
 #endif
 };
 
@@ -72,64 +71,52 @@ struct alignas(16) Quad {
 };
 
 // What the token groups have of one merge unit.
-template <AttentionConfig C>
 struct alignas(16) GroupPartials {
-  float acc[C.token_groups][AttentionTraits<C>::kMergeRows][AttentionTraits<C>::kMergePitch];
-  PartialStats stats[C.token_groups][AttentionTraits<C>::kMergeRows];
+  float acc[kConfig.token_groups][Traits::kMergeRows][Traits::kMergePitch];
+  PartialStats stats[kConfig.token_groups][Traits::kMergeRows];
 };
 
 // What each thread is about to add of some splits.
-template <AttentionConfig C>
 struct alignas(16) SplitBatch {
-  Quad acc[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
-  PartialStats stats[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
+  Quad acc[Traits::kSplitsAtOnce][Traits::kThreads];
+  PartialStats stats[Traits::kSplitsAtOnce][Traits::kThreads];
 };
 
-template <AttentionConfig C>
 struct alignas(16) MergeBuffer {
   int is_last_split;  // this CTA finished a merge unit's last split
   union {
-    alignas(16) GroupPartials<C> groups;
-    SplitBatch<C> splits;  // after all of them
+    alignas(16) GroupPartials groups;
+    SplitBatch splits;  // after all of them
   };
 };
 
-template <AttentionConfig C>
 union RingOrMerge {
-  KvStage<C> ring[C.token_groups][C.num_stages];  // while tokens are streamed
-  MergeBuffer<C> merge;                           // afterwards
+  KvStage ring[kConfig.token_groups][kConfig.num_stages];  // while tokens are streamed
+  MergeBuffer merge;                                       // afterwards
 };
 
 #if PAGEJIT_BATCH_INVARIANT
-// The sum of the splits that a CTA does in turn. Accumulators are read and written by one thread each;
-// statistics are read by all threads of a row, so those of the next split lie beside them.
-template <AttentionConfig C>
+// The sum of the splits that a CTA does in turn. Accumulators are read and written by one thread
+// each; statistics are read by all threads of a row, so those of the next split lie beside them.
 struct alignas(16) SplitTotals {
-  float acc[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kMergePitch];
-  PartialStats stats[2][AttentionTraits<C>::kTileRows];
+  float acc[Traits::kTileRows][Traits::kMergePitch];
+  PartialStats stats[2][Traits::kTileRows];
 };
 
 #endif
-template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
 struct AttentionShared {
-  RingOrMerge<C> u;
+  RingOrMerge u;
 #if PAGEJIT_BATCH_INVARIANT
-  SplitTotals<C> totals;
+  SplitTotals totals;
 #endif
-};
-template <AttentionConfig C>
-struct AttentionShared<C, false> {
-  RingOrMerge<C> u;
-#if PAGEJIT_BATCH_INVARIANT
-  SplitTotals<C> totals;
-#endif
+#if !PAGEJIT_Q_IN_REGISTERS
 #if PAGEJIT_KV_F32
-  alignas(16) uint16_t q[pagejit_shared::kF32Terms][AttentionTraits<C>::kTileRows]
-                        [AttentionTraits<C>::kQueryPitch];
+  alignas(16) uint16_t q[pagejit_shared::kF32Terms][Traits::kTileRows][Traits::kQueryPitch];
 #else
-  alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
+  alignas(16) uint16_t q[Traits::kTileRows][Traits::kQueryPitch];
 #endif
 #if PAGEJIT_SCALE_Q_ROWS
-  alignas(16) float q_row_scale[AttentionTraits<C>::kTileRows];
+  alignas(16) float q_row_scale[Traits::kTileRows];
+#endif
 #endif
 };

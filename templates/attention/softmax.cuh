@@ -3,11 +3,8 @@
 #pragma once
 
 // Running softmax and accumulators of one warp: its rows over the tokens it has seen.
-template <AttentionConfig C>
 struct OnlineSoftmax {
-  using Traits = AttentionTraits<C>;
-
-  float acc[Traits::kValueTiles][C.row_tiles][4];  // [head elements][rows]
+  float acc[Traits::kValueTiles][kConfig.row_tiles][4];  // [head elements][rows]
 #if PAGEJIT_TOKEN_SCALES
   // Rows 2c, 2c+1: what the greatest product of a probability and V's scale has in place of a score,
   // the same in all lanes of a column; and the sum of the probabilities relative to that, of this
@@ -16,12 +13,12 @@ struct OnlineSoftmax {
   // Rows 2c, 2c+1: the greatest score, the same in all lanes of a column; and the sum, of this
   // lane's tokens only until finish().
 #endif
-  float row_max[C.row_tiles][2];
-  float row_sum[C.row_tiles][2];
+  float row_max[kConfig.row_tiles][2];
+  float row_sum[kConfig.row_tiles][2];
 
   PAGEJIT_DEVICE void clear() {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         row_max[j][h] = kMinusInfinity;
@@ -42,14 +39,14 @@ struct OnlineSoftmax {
   // The operands are the probabilities times V's scales, relative to the greatest of these products,
   // so that f16 holds what matters whatever the scales are.
 #endif
-  PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2,
+  PAGEJIT_DEVICE void step(Scores& scores, float scale_log2,
 #if PAGEJIT_TOKEN_SCALES
-                           const KvStage<C>& stage,
+                           const KvStage& stage,
 #endif
 #if PAGEJIT_KV_F32
-                           uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][kTerms][2]) {
+                           uint32_t (&p)[Traits::kTokenTiles][kConfig.row_tiles][kTerms][2]) {
 #else
-                           uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2]) {
+                           uint32_t (&p)[Traits::kTokenTiles][kConfig.row_tiles][2]) {
 #endif
 #if PAGEJIT_TOKEN_SCALES
     float v_scale[Traits::kTokenTiles][2];
@@ -64,10 +61,10 @@ struct OnlineSoftmax {
       }
     }
 #endif
-    float new_max[C.row_tiles][2];
+    float new_max[kConfig.row_tiles][2];
     bool grew = false;
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         float m = row_max[j][h];
@@ -93,7 +90,7 @@ struct OnlineSoftmax {
     // The maximum rarely grows after the first tiles: one vote saves the rescaling.
     if (dev::any(grew)) rescale(new_max, scale_log2);
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
       // No token so far: any finite reference makes the probabilities 0, where -inf would make NaN.
       const float reference[2] = {row_max[j][0] == kMinusInfinity ? 0.0f : row_max[j][0],
                                   row_max[j][1] == kMinusInfinity ? 0.0f : row_max[j][1]};
@@ -128,11 +125,12 @@ struct OnlineSoftmax {
   }
 
 #if PAGEJIT_KV_F32
-  PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][kTerms][2],
-                                 const KvStage<C>& stage) {
+  PAGEJIT_DEVICE void accumulate(
+      const uint32_t (&p)[Traits::kTokenTiles][kConfig.row_tiles][kTerms][2],
+      const KvStage& stage) {
 #else
-  PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
-                                 const KvStage<C>& stage) {
+  PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][kConfig.row_tiles][2],
+                                 const KvStage& stage) {
 #endif
 #if PAGEJIT_KV_INT4
 #pragma unroll
@@ -144,7 +142,8 @@ struct OnlineSoftmax {
 #pragma unroll
         for (int d = 0; d < kDepthsAtOnce; ++d) {
 #pragma unroll
-          for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth + d][j], a[d], p[i][j][0], p[i][j][1]);
+          for (int j = 0; j < kConfig.row_tiles; ++j)
+            mma(acc[depth + d][j], a[d], p[i][j][0], p[i][j][1]);
         }
       }
     }
@@ -157,12 +156,12 @@ struct OnlineSoftmax {
         uint32_t a[kTerms][4];
         load_v(a, stage, i, depth);
 #pragma unroll
-        for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j]);
+        for (int j = 0; j < kConfig.row_tiles; ++j) mma(acc[depth][j], a, p[i][j]);
 #else
         uint32_t a[4];
         load_v(a, stage, i, depth);
 #pragma unroll
-        for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
+        for (int j = 0; j < kConfig.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
 #endif
       }
     }
@@ -172,7 +171,7 @@ struct OnlineSoftmax {
   // Adds up the lanes' sums.
   PAGEJIT_DEVICE void finish() {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         row_sum[j][h] += dev::shuffle_xor(row_sum[j][h], 4);
@@ -195,9 +194,9 @@ struct OnlineSoftmax {
   }
 
 #endif
-  PAGEJIT_DEVICE void rescale(const float (&new_max)[C.row_tiles][2], float scale_log2) {
+  PAGEJIT_DEVICE void rescale(const float (&new_max)[kConfig.row_tiles][2], float scale_log2) {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {

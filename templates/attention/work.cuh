@@ -108,10 +108,9 @@ struct RowPlace {
   int head;
 };
 
-template <AttentionConfig C>
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
 #if PAGEJIT_RAGGED
-  return {row / C.group_size, row % C.group_size};
+  return {row / kConfig.group_size, row % kConfig.group_size};
 #else
   return {0, row};
 #endif
@@ -120,20 +119,18 @@ PAGEJIT_DEVICE RowPlace place_of_row(int row) {
 #if PAGEJIT_ALIBI || PAGEJIT_BLOCK_SPARSE
 // The position of a row's query token among the KV tokens: the last query token stands at the last
 // one. Negative where there are more query tokens than KV tokens.
-template <AttentionConfig C>
 PAGEJIT_DEVICE int position_of_row(const AttentionWork& work, int row) {
-  return work.seq_len - work.query_len + place_of_row<C>(row).token;
+  return work.seq_len - work.query_len + place_of_row(row).token;
 }
 
 #endif
 // The sequence's length by its table.
-template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 #if PAGEJIT_KV_CSR
   const int num_blocks = dev::load_global_nc(params.kv_indptr + seq_idx + 1) -
                          dev::load_global_nc(params.kv_indptr + seq_idx);
   const int in_last = dev::load_global_nc(params.kv_last_block_len + seq_idx);
-  return num_blocks == 0 ? 0 : (num_blocks - 1) * C.block_size + in_last;
+  return num_blocks == 0 ? 0 : (num_blocks - 1) * kConfig.block_size + in_last;
 #elif PAGEJIT_KV_CONTIGUOUS
   return dev::load_global_nc(params.kv_start_loc + seq_idx + 1) -
          dev::load_global_nc(params.kv_start_loc + seq_idx);
@@ -144,7 +141,6 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 
 #if PAGEJIT_DEBUG
 // Whether the sequence's table holds its length; reports what is wrong.
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool check_table(const AttentionParams& params, int seq_idx) {
   pagejit_shared::DebugCode code = pagejit_shared::kDebugOk;
   int position = 0;
@@ -166,14 +162,15 @@ PAGEJIT_DEVICE bool check_table(const AttentionParams& params, int seq_idx) {
   }
 #if PAGEJIT_KV_CSR
   const int in_last = dev::load_global_nc(params.kv_last_block_len + seq_idx);
-  if (end > begin && (in_last < 1 || in_last > C.block_size)) {
+  if (end > begin && (in_last < 1 || in_last > kConfig.block_size)) {
     code = pagejit_shared::kDebugBadLastBlockLen;
     value = in_last;
   }
 #endif
 #else
   const int seq_len = dev::load_global_nc(params.seq_lens + seq_idx);
-  if (seq_len < 0 || seq_len > static_cast<int64_t>(params.max_blocks_per_seq) * C.block_size) {
+  if (seq_len < 0 ||
+      seq_len > static_cast<int64_t>(params.max_blocks_per_seq) * kConfig.block_size) {
     code = pagejit_shared::kDebugBadSeqLen;
     value = seq_len;
   }
@@ -186,11 +183,10 @@ PAGEJIT_DEVICE bool check_table(const AttentionParams& params, int seq_idx) {
 #endif
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
-template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
 #if PAGEJIT_DEBUG
-  if (!check_table<C>(params, seq_idx)) return 0;
+  if (!check_table(params, seq_idx)) return 0;
 #endif
-  const int seq_len = load_table_len<C>(params, seq_idx);
+  const int seq_len = load_table_len(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }

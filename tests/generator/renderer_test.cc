@@ -75,7 +75,7 @@ TEST(RendererTest, BannerAndNameTellTheSpec) {
   EXPECT_THAT(
       text,
       HasSubstr("pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params)"));
-  EXPECT_THAT(text, HasSubstr("static_assert(sizeof(AttentionShared<C>) == C.shared_bytes"));
+  EXPECT_THAT(text, HasSubstr("static_assert(sizeof(AttentionShared) == kConfig.shared_bytes"));
 }
 
 TEST(RendererTest, KernelTextHasNoInlineAssemblyAndNoConditionalCompilation) {
@@ -205,8 +205,7 @@ TEST(RendererTest, GridDependenciesAreOnlyInKernelsForThem) {
   // The entry waits before anything else.
   const size_t entry = gpu.find("pagejit_decode_bf16_d128_b16_g4_pdl(");
   ASSERT_NE(entry, std::string::npos);
-  EXPECT_LT(gpu.find("begin_behind_previous_grid();", entry),
-            gpu.find("attention<kConfig>", entry));
+  EXPECT_LT(gpu.find("begin_behind_previous_grid();", entry), gpu.find("attention(params)", entry));
   // But for the wait's own calls the kernel is the plain one, loads included; these differ in the
   // device functions alone.
   EXPECT_THAT(plain, HasSubstr("word.load_nc(p);"));

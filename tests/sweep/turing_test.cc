@@ -182,9 +182,9 @@ TEST_F(TuringEmulatorTest, TheCheckedBuildFindsNoRaces) {
 TEST_F(TuringEmulatorTest, EachMissingWaitOrBarrierIsFound) {
   const std::string k_wait = "dev::cp_async_wait<1>();     // all but V of this tile\n";
   const std::string k_barrier =
-      "    sync_group<C>(token_group);  // K of this tile is there for all warps\n#endif";
+      "    sync_group(token_group);  // K of this tile is there for all warps\n#endif";
   const std::string refill_barrier =
-      "sync_group<C>(token_group);  // all warps are done with the tile before\n";
+      "sync_group(token_group);  // all warps are done with the tile before\n";
   const std::string v_wait = "    dev::cp_async_wait<2 * (kStages - 1)>();\n";
   const std::pair<std::string, std::string> bugs[] = {
       {k_wait, "\n"}, {k_barrier, "#endif"}, {refill_barrier, "\n"}, {v_wait, ""}};

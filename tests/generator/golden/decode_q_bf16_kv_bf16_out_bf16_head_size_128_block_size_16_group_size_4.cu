@@ -457,52 +457,76 @@ PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long
 
 }  // namespace pagejit_shared
 #line 2 "attention/attention.cu.tmpl"
+
+constexpr pagejit_shared::AttentionConfig kConfig = {
+    .q_type = pagejit_shared::Element::kBFloat16,
+    .kv_type = pagejit_shared::Element::kBFloat16,
+    .out_type = pagejit_shared::Element::kBFloat16,
+#line 14 "attention/attention.cu.tmpl"
+    .kv_table = pagejit_shared::KvTable::kBlocks,
+#line 21 "attention/attention.cu.tmpl"
+    .kv_alignment = 16,
+#line 49 "attention/attention.cu.tmpl"
+    .head_size = 128,
+    .head_size_padded = 128,
+    .head_size_v = 128,
+    .head_size_v_padded = 128,
+    .block_size = 16,
+    .group_size = 4,
+    .token_groups = 4,
+    .row_warps = 1,
+    .row_tiles = 1,
+    .group_tokens = 16,
+    .num_stages = 3,
+    .q_in_registers = true,
+    .min_ctas_per_sm = 2,
+    .shared_bytes = 104448,
+#line 69 "attention/attention.cu.tmpl"
+};
+
 #line 1 "attention/shared_memory.cuh"
 // Shared memory of the attention kernel as one struct, and the constants that follow from its
 // configuration.
 
 
-using pagejit_shared::AttentionConfig;
 using pagejit_shared::AttentionParams;
 using pagejit_shared::PartialStats;
 
-#line 16 "attention/shared_memory.cuh"
+#line 15 "attention/shared_memory.cuh"
 using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
-#line 18 "attention/shared_memory.cuh"
+#line 17 "attention/shared_memory.cuh"
 
-template <AttentionConfig C>
-struct AttentionTraits {
-  static constexpr int kWarps = C.token_groups * C.row_warps;
+struct Traits {
+  static constexpr int kWarps = kConfig.token_groups * kConfig.row_warps;
   static constexpr int kThreads = kWarps * 32;
   // Tokens of one stage of the whole CTA.
-  static constexpr int kTileTokens = C.token_groups * C.group_tokens;
+  static constexpr int kTileTokens = kConfig.token_groups * kConfig.group_tokens;
   // mma tiles of 16 tokens per group and stage, and of 16 elements along the head.
-  static constexpr int kTokenTiles = C.group_tokens / 16;
-  static constexpr int kDepthTiles = C.head_size_padded / 16;
-  static constexpr int kValueTiles = C.head_size_v_padded / 16;
+  static constexpr int kTokenTiles = kConfig.group_tokens / 16;
+  static constexpr int kDepthTiles = kConfig.head_size_padded / 16;
+  static constexpr int kValueTiles = kConfig.head_size_v_padded / 16;
   // Rows of one warp and of the CTA, whether they exist or not.
-  static constexpr int kWarpRows = C.row_tiles * 8;
-  static constexpr int kTileRows = pagejit_shared::tile_rows(C);
-  static constexpr int kMergeRows = pagejit_shared::merge_rows(C);
+  static constexpr int kWarpRows = kConfig.row_tiles * 8;
+  static constexpr int kTileRows = pagejit_shared::tile_rows(kConfig);
+  static constexpr int kMergeRows = pagejit_shared::merge_rows(kConfig);
   // Elements from one row to the next in shared memory, of K, V and q.
-#line 37 "attention/shared_memory.cuh"
+#line 36 "attention/shared_memory.cuh"
   static constexpr int kKeyPitch =
-      pagejit_shared::shared_row_pitch(C.head_size_padded, sizeof(KvElement));
+      pagejit_shared::shared_row_pitch(kConfig.head_size_padded, sizeof(KvElement));
 #line 47 "attention/shared_memory.cuh"
   static constexpr int kValuePitch =
-      pagejit_shared::shared_row_pitch(C.head_size_v_padded, sizeof(KvElement));
+      pagejit_shared::shared_row_pitch(kConfig.head_size_v_padded, sizeof(KvElement));
 #line 50 "attention/shared_memory.cuh"
-  static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(C.head_size_padded, 2);
-  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(C.head_size_v_padded);
-  static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(C);
+  static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(kConfig.head_size_padded, 2);
+  static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(kConfig.head_size_v_padded);
+  static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(kConfig);
 };
 
-template <AttentionConfig C>
 struct alignas(16) KvStage {
-  KvElement k[C.group_tokens][AttentionTraits<C>::kKeyPitch];
-#line 61 "attention/shared_memory.cuh"
-  KvElement v[C.group_tokens][AttentionTraits<C>::kValuePitch];
-#line 67 "attention/shared_memory.cuh"
+  KvElement k[kConfig.group_tokens][Traits::kKeyPitch];
+#line 60 "attention/shared_memory.cuh"
+  KvElement v[kConfig.group_tokens][Traits::kValuePitch];
+#line 66 "attention/shared_memory.cuh"
 };
 
 // Four consecutive elements of one head in f32.
@@ -511,48 +535,36 @@ struct alignas(16) Quad {
 };
 
 // What the token groups have of one merge unit.
-template <AttentionConfig C>
 struct alignas(16) GroupPartials {
-  float acc[C.token_groups][AttentionTraits<C>::kMergeRows][AttentionTraits<C>::kMergePitch];
-  PartialStats stats[C.token_groups][AttentionTraits<C>::kMergeRows];
+  float acc[kConfig.token_groups][Traits::kMergeRows][Traits::kMergePitch];
+  PartialStats stats[kConfig.token_groups][Traits::kMergeRows];
 };
 
 // What each thread is about to add of some splits.
-template <AttentionConfig C>
 struct alignas(16) SplitBatch {
-  Quad acc[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
-  PartialStats stats[AttentionTraits<C>::kSplitsAtOnce][AttentionTraits<C>::kThreads];
+  Quad acc[Traits::kSplitsAtOnce][Traits::kThreads];
+  PartialStats stats[Traits::kSplitsAtOnce][Traits::kThreads];
 };
 
-template <AttentionConfig C>
 struct alignas(16) MergeBuffer {
   int is_last_split;  // this CTA finished a merge unit's last split
   union {
-    alignas(16) GroupPartials<C> groups;
-    SplitBatch<C> splits;  // after all of them
+    alignas(16) GroupPartials groups;
+    SplitBatch splits;  // after all of them
   };
 };
 
-template <AttentionConfig C>
 union RingOrMerge {
-  KvStage<C> ring[C.token_groups][C.num_stages];  // while tokens are streamed
-  MergeBuffer<C> merge;                           // afterwards
+  KvStage ring[kConfig.token_groups][kConfig.num_stages];  // while tokens are streamed
+  MergeBuffer merge;                                       // afterwards
 };
 
-#line 113 "attention/shared_memory.cuh"
-template <AttentionConfig C, bool kQueryInRegisters = C.q_in_registers>
+#line 107 "attention/shared_memory.cuh"
 struct AttentionShared {
-  RingOrMerge<C> u;
-#line 119 "attention/shared_memory.cuh"
+  RingOrMerge u;
+#line 122 "attention/shared_memory.cuh"
 };
-template <AttentionConfig C>
-struct AttentionShared<C, false> {
-  RingOrMerge<C> u;
-#line 130 "attention/shared_memory.cuh"
-  alignas(16) uint16_t q[AttentionTraits<C>::kTileRows][AttentionTraits<C>::kQueryPitch];
-#line 135 "attention/shared_memory.cuh"
-};
-#line 6 "attention/attention.cu.tmpl"
+#line 75 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
 // What one CTA does: its sequence, KV head, rows and range of KV tokens; what its rows see; and what
 // a debug kernel says when it finds something wrong.
@@ -605,69 +617,63 @@ struct RowPlace {
   int head;
 };
 
-template <AttentionConfig C>
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-#line 116 "attention/work.cuh"
+#line 115 "attention/work.cuh"
   return {0, row};
-#line 118 "attention/work.cuh"
+#line 117 "attention/work.cuh"
 }
 
-#line 129 "attention/work.cuh"
+#line 127 "attention/work.cuh"
 // The sequence's length by its table.
-template <AttentionConfig C>
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 141 "attention/work.cuh"
+#line 138 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 143 "attention/work.cuh"
+#line 140 "attention/work.cuh"
 }
 
-#line 187 "attention/work.cuh"
+#line 184 "attention/work.cuh"
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
-template <AttentionConfig C>
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
-#line 194 "attention/work.cuh"
-  const int seq_len = load_table_len<C>(params, seq_idx);
+#line 190 "attention/work.cuh"
+  const int seq_len = load_table_len(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }
-#line 13 "attention/attention.cu.tmpl"
+#line 82 "attention/attention.cu.tmpl"
 #line 1 "attention/find_work.cuh"
 // The work of this CTA, found from the lengths on the device.
 
 
-#line 52 "attention/find_work.cuh"
+#line 50 "attention/find_work.cuh"
 // Sequence, split and rows of this CTA.
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
   work.split_idx = dev::block_idx_x();
   work.seq_idx = dev::block_idx_z();
   work.query_begin = work.seq_idx;
   work.query_len = 1;
   work.row_begin = 0;
-  work.num_rows = C.group_size;
+  work.num_rows = kConfig.group_size;
   return true;
 }
 
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 70 "attention/find_work.cuh"
+#line 66 "attention/find_work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
-template <AttentionConfig C>
 PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work) {
-  constexpr int kTileTokens = AttentionTraits<C>::kTileTokens;
+  constexpr int kTileTokens = Traits::kTileTokens;
   work.kv_head_idx = dev::block_idx_y();
-  if (!find_rows<C>(params, work)) return false;
-  work.seq_len = load_seq_len<C>(params, work.seq_idx);
-#line 93 "attention/find_work.cuh"
+  if (!find_rows(params, work)) return false;
+  work.seq_len = load_seq_len(params, work.seq_idx);
+#line 88 "attention/find_work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 118 "attention/find_work.cuh"
-  if (params.num_splits > 1 && may_split<C>(work)) {
+#line 113 "attention/find_work.cuh"
+  if (params.num_splits > 1 && may_split(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
     const uint32_t num_splits = static_cast<uint32_t>(params.num_splits);
@@ -688,9 +694,9 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
-#line 140 "attention/find_work.cuh"
+#line 135 "attention/find_work.cuh"
 }
-#line 14 "attention/attention.cu.tmpl"
+#line 83 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -710,10 +716,10 @@ struct KvRowOffsets {
 #line 20 "attention/load_kv.cuh"
 // How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long as
 // the others.
-template <AttentionConfig C, int kElements>
+template <int kElements>
 struct RowCopy {
   // What a lane copies at once.
-  static constexpr int kBytes = pagejit_shared::kv_copy_bytes(C);
+  static constexpr int kBytes = pagejit_shared::kv_copy_bytes(kConfig);
   static constexpr int kChunkElements = kBytes / static_cast<int>(sizeof(KvElement));
   static constexpr int kChunks = kElements / kChunkElements;
 
@@ -728,26 +734,20 @@ struct RowCopy {
 };
 #line 39 "attention/load_kv.cuh"
 
-template <AttentionConfig C>
 class KvStream {
  public:
-  using Traits = AttentionTraits<C>;
-  static constexpr int kStages = C.num_stages;
+  static constexpr int kStages = kConfig.num_stages;
 
   PAGEJIT_DEVICE KvStream(const AttentionParams& params, const AttentionWork& work,
-                          KvStage<C> (&ring)[C.num_stages], int token_group, int row_warp)
-      : params_(params),
-        work_(work),
-        ring_(ring),
-        token_group_(token_group),
-        row_warp_(row_warp) {
+                          KvStage (&ring)[kConfig.num_stages], int token_group, int row_warp)
+      : params_(params), work_(work), ring_(ring), token_group_(token_group), row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 65 "attention/load_kv.cuh"
+#line 59 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 68 "attention/load_kv.cuh"
+#line 62 "attention/load_kv.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -755,136 +755,137 @@ class KvStream {
   PAGEJIT_DEVICE int num_tiles() const { return num_tiles_; }
   // The first token of this group in a tile.
   PAGEJIT_DEVICE int first_token(int tile_idx) const {
-    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * C.group_tokens;
+    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * kConfig.group_tokens;
   }
   // Tokens of this group in a tile; beyond group_tokens where the split goes on, 0 or less where it
   // has ended.
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
-#line 88 "attention/load_kv.cuh"
+#line 82 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
-  PAGEJIT_DEVICE const KvStage<C>& next_stage() {
-    const KvStage<C>& stage = ring_[read_stage_];
+  PAGEJIT_DEVICE const KvStage& next_stage() {
+    const KvStage& stage = ring_[read_stage_];
     read_stage_ = read_stage_ + 1 == kStages ? 0 : read_stage_ + 1;
     return stage;
   }
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
-#line 113 "attention/load_kv.cuh"
+#line 108 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
-    if constexpr (C.head_size != C.head_size_padded) {
+    if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int stage = 0; stage < kStages; ++stage) {
-        for (int i = row_warp_ * 32 + dev::lane_idx(); i < C.group_tokens; i += C.row_warps * 32) {
-          *reinterpret_cast<Pad*>(&ring_[stage].k[i][C.head_size]) = Pad{};
-#line 120 "attention/load_kv.cuh"
-          *reinterpret_cast<Pad*>(&ring_[stage].v[i][C.head_size_v]) = Pad{};
-#line 128 "attention/load_kv.cuh"
+        for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
+             i += kConfig.row_warps * 32) {
+          *reinterpret_cast<Pad*>(&ring_[stage].k[i][kConfig.head_size]) = Pad{};
+#line 116 "attention/load_kv.cuh"
+          *reinterpret_cast<Pad*>(&ring_[stage].v[i][kConfig.head_size_v]) = Pad{};
+#line 124 "attention/load_kv.cuh"
         }
       }
     }
-#line 132 "attention/load_kv.cuh"
+#line 128 "attention/load_kv.cuh"
   }
 
   // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
   // coalesced. 0 where there is no token or no block.
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
-#line 140 "attention/load_kv.cuh"
+#line 136 "attention/load_kv.cuh"
     const int token = first_token(tile_idx) + lane_of_row();
     bool exists =
-        tile_idx < num_tiles_ && lane_of_row() < C.group_tokens && token < work_.token_end;
-#line 146 "attention/load_kv.cuh"
-    const int block_position = static_cast<int>(static_cast<uint32_t>(token) / C.block_size);
+        tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
+#line 142 "attention/load_kv.cuh"
+    const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 155 "attention/load_kv.cuh"
+#line 151 "attention/load_kv.cuh"
     return block_id;
-#line 157 "attention/load_kv.cuh"
+#line 153 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
   // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
   // `block` is find_block(tile_idx).
   PAGEJIT_DEVICE void issue(int tile_idx, int block) {
-    KvStage<C>& stage = ring_[write_stage_];
+    KvStage& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 169 "attention/load_kv.cuh"
+#line 165 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 174 "attention/load_kv.cuh"
+#line 170 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 176 "attention/load_kv.cuh"
+#line 172 "attention/load_kv.cuh"
     const KvRowOffsets rows = row_offsets(tile_idx, block);
-#line 182 "attention/load_kv.cuh"
-    constexpr int kKeyUnits = pagejit_shared::kv_units(C, C.head_size);
-    constexpr int kValueUnits = pagejit_shared::kv_units(C, C.head_size_v);
+#line 178 "attention/load_kv.cuh"
+    constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
+    constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
-#line 188 "attention/load_kv.cuh"
+#line 184 "attention/load_kv.cuh"
     dev::cp_async_commit();
     if (has_tile) copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
-#line 191 "attention/load_kv.cuh"
+#line 187 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 202 "attention/load_kv.cuh"
+#line 198 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 205 "attention/load_kv.cuh"
+#line 201 "attention/load_kv.cuh"
   };
 
   // Which token of a stage this lane looks up.
   PAGEJIT_DEVICE static int lane_of_row() {
-#line 210 "attention/load_kv.cuh"
+#line 206 "attention/load_kv.cuh"
     return 0;
-#line 214 "attention/load_kv.cuh"
+#line 210 "attention/load_kv.cuh"
   }
 
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
     const int token = first_token(tile_idx) + lane_of_row();
-#line 227 "attention/load_kv.cuh"
-    const int64_t token_in_block = static_cast<uint32_t>(token) % C.block_size;
+#line 223 "attention/load_kv.cuh"
+    const int64_t token_in_block = static_cast<uint32_t>(token) % kConfig.block_size;
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 240 "attention/load_kv.cuh"
+#line 236 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 244 "attention/load_kv.cuh"
+#line 240 "attention/load_kv.cuh"
   }
 
-#line 251 "attention/load_kv.cuh"
+#line 247 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 255 "attention/load_kv.cuh"
+#line 251 "attention/load_kv.cuh"
 
-#line 301 "attention/load_kv.cuh"
+#line 297 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
-  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[C.group_tokens][kPitch], const KvElement* cache,
-                                int64_t offset, [[maybe_unused]] int64_t stride_token,
-                                Valid valid) const {
-    using Copy = RowCopy<C, kElements>;
-    constexpr int kRowsAtOnce = Copy::kRowsPerPass * C.row_warps;
-    constexpr int kPasses = (C.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
+  PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[kConfig.group_tokens][kPitch],
+                                const KvElement* cache, int64_t offset,
+                                [[maybe_unused]] int64_t stride_token, Valid valid) const {
+    using Copy = RowCopy<kElements>;
+    constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
+    constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int lane = dev::lane_idx();
     const int first_row = row_warp_ * Copy::kRowsPerPass + lane / Copy::kPartChunks;
     const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
     const bool has_column =
         32 % Copy::kPartChunks == 0 || lane < Copy::kRowsPerPass * Copy::kPartChunks;
-#line 316 "attention/load_kv.cuh"
+#line 312 "attention/load_kv.cuh"
     const KvElement* from = cache + offset + first_row * stride_token;
-#line 318 "attention/load_kv.cuh"
+#line 314 "attention/load_kv.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-#line 324 "attention/load_kv.cuh"
-      const bool has_row = C.group_tokens % kRowsAtOnce == 0 || row < C.group_tokens;
+#line 320 "attention/load_kv.cuh"
+      const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
@@ -892,39 +893,39 @@ class KvStream {
           copy_chunk(&rows[row][element], from + element, valid.has(row));
         }
       }
-#line 333 "attention/load_kv.cuh"
+#line 329 "attention/load_kv.cuh"
       from += kRowsAtOnce * stride_token;
-#line 335 "attention/load_kv.cuh"
+#line 331 "attention/load_kv.cuh"
     }
   }
 
   PAGEJIT_DEVICE static void copy_chunk(KvElement* shared, const KvElement* global, bool valid) {
-    if constexpr (pagejit_shared::kv_copy_bytes(C) == 16) {
+    if constexpr (pagejit_shared::kv_copy_bytes(kConfig) == 16) {
       dev::cp_async_16(shared, global, valid);
-    } else if constexpr (pagejit_shared::kv_copy_bytes(C) == 8) {
+    } else if constexpr (pagejit_shared::kv_copy_bytes(kConfig) == 8) {
       dev::cp_async_8(shared, global, valid);
     } else {
       dev::cp_async_4(shared, global, valid);
     }
   }
 
-#line 368 "attention/load_kv.cuh"
+#line 363 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
-  KvStage<C> (&ring_)[C.num_stages];
+  KvStage (&ring_)[kConfig.num_stages];
   const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
   const KvElement* v_;
-#line 381 "attention/load_kv.cuh"
+#line 376 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 383 "attention/load_kv.cuh"
+#line 378 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
-#line 18 "attention/attention.cu.tmpl"
+#line 87 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -955,11 +956,10 @@ PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
 #line 69 "attention/operands.cuh"
 }
 
-#line 221 "attention/operands.cuh"
+#line 214 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
+PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
   const int row = dev::lane_idx() % 16;
   const int column = dev::lane_idx() / 16 * 8;
   dev::ldmatrix_x4(a, &stage.k[token_tile * 16 + row][depth * 16 + column]);
@@ -972,13 +972,12 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
 // 8-15) x (tokens 0-7, 8-15).
-template <AttentionConfig C>
-PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage<C>& stage, int token_tile, int depth) {
-#line 244 "attention/operands.cuh"
+PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
+#line 235 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
   dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
-#line 248 "attention/operands.cuh"
+#line 239 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.
@@ -986,7 +985,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 20 "attention/attention.cu.tmpl"
+#line 89 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -1018,34 +1017,31 @@ struct QuerySource {
   }
 
   // `row` counts from the CTA's first.
-  template <AttentionConfig C>
   PAGEJIT_DEVICE const QueryElement* row_start(int row) const {
-    const RowPlace place = place_of_row<C>(row_begin + row);
+    const RowPlace place = place_of_row(row_begin + row);
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 26 "attention/attention.cu.tmpl"
+#line 95 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
 
+#line 5 "attention/query.cuh"
 // Fragments in registers: this warp's rows.
-template <AttentionConfig C, bool kInRegisters = C.q_in_registers>
 class Query {
  public:
-  using Traits = AttentionTraits<C>;
-
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>&, int row_warp) {
+  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
     const int column = dev::lane_idx() % 4 * 2;
     const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
 #pragma unroll
-    for (int row_tile = 0; row_tile < C.row_tiles; ++row_tile) {
+    for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
       // Rows and elements that do not exist are zero and add nothing. A tile of 8 elements is
       // inside the head or beyond it.
       const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
       const bool exists = row < source.num_rows;
       // Held, or each of the loads below would have its address multiplied out from the strides.
-      const uint16_t* start = dev::hold(source.row_start<C>(row) + column);
+      const uint16_t* start = dev::hold(source.row_start(row) + column);
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
@@ -1053,7 +1049,7 @@ class Query {
           const int element = depth * 16 + half * 8;
           uint32_t& pair = fragments_[row_tile][depth][half];
           pair = 0;
-          if (exists && element < C.head_size) {
+          if (exists && element < kConfig.head_size) {
             pair = sign_bits ^
                    dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
           }
@@ -1068,126 +1064,85 @@ class Query {
   }
 
  private:
-  uint32_t fragments_[C.row_tiles][Traits::kDepthTiles][2];
+  uint32_t fragments_[kConfig.row_tiles][Traits::kDepthTiles][2];
 };
 
-// The same where registers would not hold it: in shared memory, read again for every tile.
-template <AttentionConfig C>
-class Query<C, false> {
- public:
-  using Traits = AttentionTraits<C>;
-
-  PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared<C>& shared, int row_warp) {
-    constexpr int kChunks = C.head_size_padded / 8;
-    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
-    for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
-      const int row = i / kChunks;
-      const int element = i % kChunks * 8;
-      Chunk chunk = {};
-      if (row < source.num_rows && element < C.head_size) {
-        chunk = dev::load_global_nc(
-            reinterpret_cast<const Chunk*>(source.row_start<C>(row) + element));
-#pragma unroll
-        for (int w = 0; w < 4; ++w) chunk.word[w] ^= sign_bits;
-      }
-      *reinterpret_cast<Chunk*>(&shared.q[row][element]) = chunk;
-    }
-    rows_ =
-        &shared
-             .q[row_warp * Traits::kWarpRows + dev::lane_idx() % 8][dev::lane_idx() / 8 % 2 * 8];
-    dev::sync_cta();  // q, written by all threads, is read by every warp
-  }
-
-  PAGEJIT_DEVICE void fragment(uint32_t (&b)[2], int row_tile, int depth) const {
-    dev::ldmatrix_x2(b, rows_ + row_tile * 8 * Traits::kQueryPitch + depth * 16);
-  }
-
- private:
-  struct alignas(16) Chunk {
-    uint32_t word[4];
-  };
-  const uint16_t* rows_;  // the row and half that this lane addresses
-};
-
-#line 28 "attention/attention.cu.tmpl"
+#line 97 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
-// Scores of one warp on one stage, from the product K q to what the softmax sees: scaled, capped,
-// biased and masked as far as the configuration asks for it. Fragment places as in operands.cuh.
+// Scores of one warp on one stage: the product K q. Fragment places as in operands.cuh.
 
 
 constexpr float kLn2 = 0.693147180559945309f;
 constexpr float kMinusInfinity = __builtin_bit_cast(float, 0xff800000u);
 
 // Scores of a stage: [tokens][rows] as result tiles.
-template <AttentionConfig C>
-using Scores = float[AttentionTraits<C>::kTokenTiles][C.row_tiles][4];
+using Scores = float[Traits::kTokenTiles][kConfig.row_tiles][4];
 
-template <AttentionConfig C>
-PAGEJIT_DEVICE void compute_scores(Scores<C>& scores, const KvStage<C>& stage,
-                                   const Query<C>& query) {
-  using Traits = AttentionTraits<C>;
+PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Query& query) {
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
-#line 45 "attention/scores.cuh"
+#line 40 "attention/scores.cuh"
 #pragma unroll
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
-#line 50 "attention/scores.cuh"
-    uint32_t b[C.row_tiles][2];
-#line 52 "attention/scores.cuh"
+#line 45 "attention/scores.cuh"
+    uint32_t b[kConfig.row_tiles][2];
+#line 47 "attention/scores.cuh"
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) query.fragment(b[j], j, depth);
+    for (int j = 0; j < kConfig.row_tiles; ++j) query.fragment(b[j], j, depth);
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 62 "attention/scores.cuh"
+#line 57 "attention/scores.cuh"
       uint32_t a[4];
       load_k(a, stage, i, depth);
 #pragma unroll
-      for (int j = 0; j < C.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
-#line 67 "attention/scores.cuh"
+      for (int j = 0; j < kConfig.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
+#line 62 "attention/scores.cuh"
     }
   }
-#line 94 "attention/scores.cuh"
+#line 89 "attention/scores.cuh"
 }
+#line 101 "attention/attention.cu.tmpl"
+#line 1 "attention/score_change.cuh"
+// From the product K q to what the softmax sees: scores are scaled, capped, biased and masked as far
+// as the configuration asks for it.
 
-#line 108 "attention/scores.cuh"
+
+#line 12 "attention/score_change.cuh"
 // What becomes of one warp's scores before the softmax.
-template <AttentionConfig C>
 class ScoreChange {
  public:
-  using Traits = AttentionTraits<C>;
-
   PAGEJIT_DEVICE ScoreChange(const AttentionParams& params, const AttentionWork& work,
                              int row_warp)
       : params_(params),
         work_(work),
-#line 121 "attention/scores.cuh"
+#line 22 "attention/score_change.cuh"
         warp_row_(work.row_begin + row_warp * Traits::kWarpRows) {
     const int rows_left = work.num_rows - row_warp * Traits::kWarpRows;
     num_rows_ = rows_left < Traits::kWarpRows ? rows_left : Traits::kWarpRows;
-#line 157 "attention/scores.cuh"
+#line 58 "attention/score_change.cuh"
   }
 
   // Whether a row of this warp sees one of the tokens from first_token on. Warps of which no row
   // exists only help to copy.
   PAGEJIT_DEVICE bool sees([[maybe_unused]] int first_token) const {
-#line 166 "attention/scores.cuh"
+#line 67 "attention/score_change.cuh"
     return true;
-#line 172 "attention/scores.cuh"
+#line 73 "attention/score_change.cuh"
   }
 
   // The scores of tokens [first_token, first_token + group_tokens): scale, soft cap, ALiBi, bias,
   // mask. What is masked becomes -inf whatever was added to it.
-#line 180 "attention/scores.cuh"
-  PAGEJIT_DEVICE void apply(Scores<C>& scores, int first_token) const {
-#line 190 "attention/scores.cuh"
+#line 81 "attention/score_change.cuh"
+  PAGEJIT_DEVICE void apply(Scores& scores, int first_token) const {
+#line 91 "attention/score_change.cuh"
     if (needs_mask(first_token)) mask(scores, first_token);
-#line 197 "attention/scores.cuh"
+#line 98 "attention/score_change.cuh"
   }
 
  private:
@@ -1200,30 +1155,30 @@ class ScoreChange {
     return warp_row_ + j * 8 + dev::lane_idx() % 4 * 2 + h;
   }
 
-#line 280 "attention/scores.cuh"
+#line 181 "attention/score_change.cuh"
   // The same for all lanes. Later rows see at least as far and begin no earlier, so the first row
   // and the last one decide.
   PAGEJIT_DEVICE bool needs_mask(int first_token) const {
-    const int end = first_token + C.group_tokens;
-#line 285 "attention/scores.cuh"
+    const int end = first_token + kConfig.group_tokens;
+#line 186 "attention/score_change.cuh"
     return end > work_.token_end;
-#line 290 "attention/scores.cuh"
+#line 191 "attention/score_change.cuh"
   }
 
   // The score of what a row does not see becomes -inf, its probability 0.
-  PAGEJIT_DEVICE void mask(Scores<C>& scores, int first_token) const {
+  PAGEJIT_DEVICE void mask(Scores& scores, int first_token) const {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-#line 301 "attention/scores.cuh"
+#line 202 "attention/score_change.cuh"
 #pragma unroll
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int token = lane_token(first_token, i, half);
             bool is_seen = token < work_.token_end;
-#line 310 "attention/scores.cuh"
+#line 211 "attention/score_change.cuh"
             if (!is_seen) scores[i][j][half * 2 + h] = kMinusInfinity;
           }
         }
@@ -1231,36 +1186,33 @@ class ScoreChange {
     }
   }
 
-#line 350 "attention/scores.cuh"
+#line 251 "attention/score_change.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 355 "attention/scores.cuh"
+#line 256 "attention/score_change.cuh"
   int warp_row_;  // the warp's first row, in the sequence
   int num_rows_;  // of this warp; 0 or less: none
-#line 371 "attention/scores.cuh"
+#line 272 "attention/score_change.cuh"
 };
-#line 32 "attention/attention.cu.tmpl"
+#line 102 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
 
 
 // Running softmax and accumulators of one warp: its rows over the tokens it has seen.
-template <AttentionConfig C>
 struct OnlineSoftmax {
-  using Traits = AttentionTraits<C>;
-
-  float acc[Traits::kValueTiles][C.row_tiles][4];  // [head elements][rows]
-#line 16 "attention/softmax.cuh"
+  float acc[Traits::kValueTiles][kConfig.row_tiles][4];  // [head elements][rows]
+#line 13 "attention/softmax.cuh"
   // Rows 2c, 2c+1: the greatest score, the same in all lanes of a column; and the sum, of this
   // lane's tokens only until finish().
-#line 19 "attention/softmax.cuh"
-  float row_max[C.row_tiles][2];
-  float row_sum[C.row_tiles][2];
+#line 16 "attention/softmax.cuh"
+  float row_max[kConfig.row_tiles][2];
+  float row_sum[kConfig.row_tiles][2];
 
   PAGEJIT_DEVICE void clear() {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         row_max[j][h] = kMinusInfinity;
@@ -1277,15 +1229,15 @@ struct OnlineSoftmax {
   // Turns scores into probabilities relative to the running maximum, as b operands of the second
   // product. scale_log2, positive, is applied to differences of scores. What a row does not see has
   // the score -inf, and in shared memory zeros or another token's row.
-#line 45 "attention/softmax.cuh"
-  PAGEJIT_DEVICE void step(Scores<C>& scores, float scale_log2,
-#line 52 "attention/softmax.cuh"
-                           uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2]) {
-#line 67 "attention/softmax.cuh"
-    float new_max[C.row_tiles][2];
+#line 42 "attention/softmax.cuh"
+  PAGEJIT_DEVICE void step(Scores& scores, float scale_log2,
+#line 49 "attention/softmax.cuh"
+                           uint32_t (&p)[Traits::kTokenTiles][kConfig.row_tiles][2]) {
+#line 64 "attention/softmax.cuh"
+    float new_max[kConfig.row_tiles][2];
     bool grew = false;
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         float m = row_max[j][h];
@@ -1293,9 +1245,9 @@ struct OnlineSoftmax {
         for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-#line 81 "attention/softmax.cuh"
+#line 78 "attention/softmax.cuh"
             m = dev::max2(m, scores[i][j][half * 2 + h]);
-#line 83 "attention/softmax.cuh"
+#line 80 "attention/softmax.cuh"
           }
         }
         // Lanes 4r + c of one c hold the same rows.
@@ -1309,7 +1261,7 @@ struct OnlineSoftmax {
     // The maximum rarely grows after the first tiles: one vote saves the rescaling.
     if (dev::any(grew)) rescale(new_max, scale_log2);
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
       // No token so far: any finite reference makes the probabilities 0, where -inf would make NaN.
       const float reference[2] = {row_max[j][0] == kMinusInfinity ? 0.0f : row_max[j][0],
                                   row_max[j][1] == kMinusInfinity ? 0.0f : row_max[j][1]};
@@ -1322,40 +1274,40 @@ struct OnlineSoftmax {
           const float exponent = (scores[i][j][e] - reference[e % 2]) * scale_log2;
           scores[i][j][e] = dev::exp2_approx(exponent);
           row_sum[j][e % 2] += scores[i][j][e];
-#line 112 "attention/softmax.cuh"
+#line 109 "attention/softmax.cuh"
         }
         // A result tile has tokens in rows, a b operand has them in columns.
-#line 123 "attention/softmax.cuh"
+#line 120 "attention/softmax.cuh"
         p[i][j][0] = dev::movmatrix_trans(pack(scores[i][j][0], scores[i][j][1]));
         p[i][j][1] = dev::movmatrix_trans(pack(scores[i][j][2], scores[i][j][3]));
-#line 126 "attention/softmax.cuh"
+#line 123 "attention/softmax.cuh"
       }
     }
   }
 
-#line 134 "attention/softmax.cuh"
-  PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][C.row_tiles][2],
-                                 const KvStage<C>& stage) {
-#line 152 "attention/softmax.cuh"
+#line 132 "attention/softmax.cuh"
+  PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][kConfig.row_tiles][2],
+                                 const KvStage& stage) {
+#line 151 "attention/softmax.cuh"
 #pragma unroll
     for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 162 "attention/softmax.cuh"
+#line 161 "attention/softmax.cuh"
         uint32_t a[4];
         load_v(a, stage, i, depth);
 #pragma unroll
-        for (int j = 0; j < C.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
-#line 167 "attention/softmax.cuh"
+        for (int j = 0; j < kConfig.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
+#line 166 "attention/softmax.cuh"
       }
     }
-#line 170 "attention/softmax.cuh"
+#line 169 "attention/softmax.cuh"
   }
 
   // Adds up the lanes' sums.
   PAGEJIT_DEVICE void finish() {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         row_sum[j][h] += dev::shuffle_xor(row_sum[j][h], 4);
@@ -1366,10 +1318,10 @@ struct OnlineSoftmax {
   }
 
  private:
-#line 198 "attention/softmax.cuh"
-  PAGEJIT_DEVICE void rescale(const float (&new_max)[C.row_tiles][2], float scale_log2) {
+#line 197 "attention/softmax.cuh"
+  PAGEJIT_DEVICE void rescale(const float (&new_max)[kConfig.row_tiles][2], float scale_log2) {
 #pragma unroll
-    for (int j = 0; j < C.row_tiles; ++j) {
+    for (int j = 0; j < kConfig.row_tiles; ++j) {
       float factor[2];
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
@@ -1388,7 +1340,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 36 "attention/attention.cu.tmpl"
+#line 106 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1410,42 +1362,41 @@ PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
 #line 35 "attention/merge.cuh"
 
 // Where the results of one CTA's rows go: those of one sequence and KV head.
-template <AttentionConfig C>
 struct AttentionOutput {
-  static constexpr int kPartialRows = pagejit_shared::partial_rows(C);
+  static constexpr int kPartialRows = pagejit_shared::partial_rows(kConfig);
 
   OutElement* out;  // [query tokens of the sequence, group_size, head_size_v] by strides
   int64_t out_stride_token;
   int64_t out_stride_head;
   float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
   int64_t num_heads;  // of the model
-#line 49 "attention/merge.cuh"
+#line 48 "attention/merge.cuh"
   int row_begin;       // the CTA's first row
   int num_rows;
   PartialStats* stats;  // [num_splits, kPartialRows]
   float* acc;           // [num_splits, kPartialRows, head_size_v]
   uint32_t* counters;   // [merge units]
   float scale_log2;     // of differences of maxima; positive
-#line 58 "attention/merge.cuh"
+#line 57 "attention/merge.cuh"
 
   PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
     const int64_t num_kv_heads = params.num_kv_heads;
-    const int64_t head = work.kv_head_idx * static_cast<int64_t>(C.group_size);
+    const int64_t head = work.kv_head_idx * static_cast<int64_t>(kConfig.group_size);
     const int64_t query_begin = work.query_begin;
     row_begin = work.row_begin;
     num_rows = work.num_rows;
-    num_heads = num_kv_heads * C.group_size;
+    num_heads = num_kv_heads * kConfig.group_size;
     scale_log2 = score_scale_log2(params, work);
-#line 76 "attention/merge.cuh"
+#line 75 "attention/merge.cuh"
     out_stride_token = params.out_stride_token;
     out_stride_head = params.out_stride_head;
     out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
           head * out_stride_head;
     lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#line 88 "attention/merge.cuh"
+#line 87 "attention/merge.cuh"
     const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
     const int num_sequences = params.num_seqs;
-#line 91 "attention/merge.cuh"
+#line 90 "attention/merge.cuh"
     auto* workspace = static_cast<unsigned char*>(params.workspace);
     const int64_t partial = sequence_head * params.num_splits * kPartialRows;
     stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
@@ -1453,7 +1404,7 @@ struct AttentionOutput {
     acc = reinterpret_cast<float*>(
               workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
                                                              params.num_splits, kPartialRows)) +
-          partial * C.head_size_v;
+          partial * kConfig.head_size_v;
     counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
                sequence_head * pagejit_shared::merge_units(kPartialRows);
   }
@@ -1507,16 +1458,15 @@ struct Partial {
   }
 };
 
-#line 161 "attention/merge.cuh"
+#line 159 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int element,
+PAGEJIT_DEVICE void store_result(const AttentionOutput& output, int row, int element,
                                  Partial partial) {
-  const RowPlace place = place_of_row<C>(output.row_begin + row);
-#line 169 "attention/merge.cuh"
+  const RowPlace place = place_of_row(output.row_begin + row);
+#line 166 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 174 "attention/merge.cuh"
+#line 171 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
@@ -1531,14 +1481,12 @@ PAGEJIT_DEVICE void store_result(const AttentionOutput<C>& output, int row, int 
 }
 
 // Puts one unit's rows into shared memory, as far as this warp has them.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& softmax, int unit,
+PAGEJIT_DEVICE void stage_unit(MergeBuffer& merge, const OnlineSoftmax& softmax, int unit,
                                int token_group, int row_warp) {
-  using Traits = AttentionTraits<C>;
   const int result_row = dev::lane_idx() / 4;
   const int column = dev::lane_idx() % 4 * 2;
 #pragma unroll
-  for (int j = 0; j < C.row_tiles; ++j) {
+  for (int j = 0; j < kConfig.row_tiles; ++j) {
     const int first_row =
         row_warp * Traits::kWarpRows + j * 8 - unit * pagejit_shared::kMergeUnitRows;
     if (first_row < 0 || first_row >= Traits::kMergeRows) continue;
@@ -1558,15 +1506,14 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer<C>& merge, const OnlineSoftmax<C>& so
   }
 }
 
-#line 235 "attention/merge.cuh"
+#line 229 "attention/merge.cuh"
 // The sum of a row's token groups, four elements of it.
-template <AttentionConfig C>
-PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials<C>& groups, int row, int element,
+PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials& groups, int row, int element,
                                      float scale_log2) {
-  PartialStats stats[C.token_groups];
-  Quad acc[C.token_groups];
+  PartialStats stats[kConfig.token_groups];
+  Quad acc[kConfig.token_groups];
 #pragma unroll
-  for (int group = 0; group < C.token_groups; ++group) {
+  for (int group = 0; group < kConfig.token_groups; ++group) {
     stats[group] = groups.stats[group][row];
     acc[group] = *reinterpret_cast<const Quad*>(&groups.acc[group][row][element]);
   }
@@ -1577,13 +1524,12 @@ PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials<C>& groups, int row, in
 
 // The sum of a row's splits, in their order. A thread copies what it adds through shared memory, so
 // that many splits share one trip to the L2; nobody else reads these copies, so there is no barrier.
-template <AttentionConfig C>
-PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatch<C>& batch,
-                                     int thread, int row, int element, int num_splits) {
-  constexpr int kBatch = AttentionTraits<C>::kSplitsAtOnce;
+PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput& output, SplitBatch& batch, int thread,
+                                     int row, int element, int num_splits) {
+  constexpr int kBatch = Traits::kSplitsAtOnce;
   // The next splits' rows are at constant distances.
   const PartialStats* stats = output.stats + row;
-  const float* acc = output.acc + row * C.head_size_v + element;
+  const float* acc = output.acc + row * kConfig.head_size_v + element;
   Partial sum;
 #pragma unroll 1
   for (int left = num_splits; left > 0; left -= kBatch) {
@@ -1593,7 +1539,7 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatc
       dev::cp_async_8(&batch.stats[i][thread], stats, true);
       dev::cp_async_16(&batch.acc[i][thread], acc, true);
       stats += output.kPartialRows;
-      acc += output.kPartialRows * C.head_size_v;
+      acc += output.kPartialRows * kConfig.head_size_v;
     }
     dev::cp_async_commit();
     dev::cp_async_wait<0>();
@@ -1607,31 +1553,29 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput<C>& output, SplitBatc
 
 // Merges one unit's partial results: those of this CTA's token groups, into the result or, where the
 // sequence has several splits, into the workspace; or those of the splits, into the result.
-template <AttentionConfig C>
-PAGEJIT_DEVICE void merge_unit(const AttentionOutput<C>& output, MergeBuffer<C>& merge,
-#line 288 "attention/merge.cuh"
+PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge,
+#line 279 "attention/merge.cuh"
                                const AttentionWork& work, int unit, bool of_splits) {
-  constexpr int kRowQuads = C.head_size_v / 4;
+  constexpr int kRowQuads = kConfig.head_size_v / 4;
   // Opaque: else addresses are found before the loop over tokens, and kept.
   const int thread = dev::opaque(dev::thread_idx());
 #pragma unroll 1
-  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads;
-       i += AttentionTraits<C>::kThreads) {
+  for (int i = thread; i < output.rows_of_unit(unit) * kRowQuads; i += Traits::kThreads) {
     const int row_in_unit = i / kRowQuads;
     const int row = unit * pagejit_shared::kMergeUnitRows + row_in_unit;
     const int element = i % kRowQuads * 4;
     Partial partial;
     if (of_splits) {
-      partial = sum_of_splits<C>(output, merge.splits, thread, row, element, work.num_active_splits);
+      partial = sum_of_splits(output, merge.splits, thread, row, element, work.num_active_splits);
     } else {
-      partial = sum_of_groups<C>(merge.groups, row_in_unit, element, output.scale_log2);
+      partial = sum_of_groups(merge.groups, row_in_unit, element, output.scale_log2);
     }
-#line 308 "attention/merge.cuh"
+#line 299 "attention/merge.cuh"
     if (of_splits || work.num_active_splits <= 1) {
-      store_result<C>(output, row, element, partial);
+      store_result(output, row, element, partial);
     } else {
       const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
-      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * C.head_size_v + element),
+      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * kConfig.head_size_v + element),
                         partial.acc);
       if (element == 0) {
         dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
@@ -1642,20 +1586,19 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput<C>& output, MergeBuffer<C>&
 
 // Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
 // counter wraps to 0 by itself, ready for the next launch.
-template <AttentionConfig C>
-PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput<C>& output,
+PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput& output,
                                 const AttentionWork& work, int unit, int& shared_flag) {
   dev::sync_cta();  // this split's partials are written before one thread publishes them
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 335 "attention/merge.cuh"
+#line 325 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 37 "attention/attention.cu.tmpl"
+#line 107 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1665,26 +1608,23 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
 
 
 // Threads of a token group meet where one's copies become the others' input.
-template <AttentionConfig C>
 PAGEJIT_DEVICE void sync_group(int token_group) {
-  if constexpr (C.row_warps == 1) {
+  if constexpr (kConfig.row_warps == 1) {
     dev::sync_warp();
-  } else if constexpr (C.token_groups == 1) {
+  } else if constexpr (kConfig.token_groups == 1) {
     dev::sync_cta();
   } else {
     // Barrier 0 is the CTA's.
-    dev::sync_named(1 + token_group, C.row_warps * 32);
+    dev::sync_named(1 + token_group, kConfig.row_warps * 32);
   }
 }
 
 // Streams this CTA's tokens through the running softmax of each warp.
-template <AttentionConfig C>
 PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& work,
-                           AttentionShared<C>& shared, OnlineSoftmax<C>& softmax, int token_group,
+                           AttentionShared& shared, OnlineSoftmax& softmax, int token_group,
                            int row_warp) {
-  using Traits = AttentionTraits<C>;
-  constexpr int kStages = C.num_stages;
-  KvStream<C> stream(params, work, shared.u.ring[token_group], token_group, row_warp);
+  constexpr int kStages = kConfig.num_stages;
+  KvStream stream(params, work, shared.u.ring[token_group], token_group, row_warp);
 
   // All block ids of the first tiles at once: one latency, not one per stage.
   int first_blocks[kStages];
@@ -1692,23 +1632,23 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   for (int tile = 0; tile < kStages; ++tile) first_blocks[tile] = stream.find_block(tile);
   stream.clear_pad();
 
-  Query<C> query;
-  query.load(QuerySource(params, work, C.group_size), shared, row_warp);
-  const ScoreChange<C> change(params, work, row_warp);
-#line 42 "attention/attention.cuh"
+  Query query;
+  query.load(QuerySource(params, work, kConfig.group_size), shared, row_warp);
+  const ScoreChange change(params, work, row_warp);
+#line 39 "attention/attention.cuh"
   const float scale_log2 = score_scale_log2(params, work);
 
   int block = first_blocks[0];
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
-#line 51 "attention/attention.cuh"
+#line 48 "attention/attention.cuh"
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
-      sync_group<C>(token_group);
-#line 57 "attention/attention.cuh"
+      sync_group(token_group);
+#line 54 "attention/attention.cuh"
     }
     stream.issue(tile + kStages - 1, block);
     if (tile < 0) {
@@ -1720,45 +1660,44 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       continue;
     }
     block = stream.find_block(tile + kStages);
-#line 72 "attention/attention.cuh"
+#line 69 "attention/attention.cuh"
 
-    const KvStage<C>& stage = stream.next_stage();
+    const KvStage& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
     const bool sees = change.sees(first_token);
-#line 79 "attention/attention.cuh"
-    uint32_t p[Traits::kTokenTiles][C.row_tiles][2];
-#line 81 "attention/attention.cuh"
+#line 76 "attention/attention.cuh"
+    uint32_t p[Traits::kTokenTiles][kConfig.row_tiles][2];
+#line 78 "attention/attention.cuh"
     if (sees) {
-      Scores<C> scores;
-#line 89 "attention/attention.cuh"
-      compute_scores<C>(scores, stage, query);
+      Scores scores;
+#line 86 "attention/attention.cuh"
+      compute_scores(scores, stage, query);
       change.apply(scores, first_token);
-#line 95 "attention/attention.cuh"
+#line 92 "attention/attention.cuh"
       softmax.step(scores, scale_log2, p);
-#line 97 "attention/attention.cuh"
+#line 94 "attention/attention.cuh"
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
     dev::cp_async_wait<2 * (kStages - 1)>();
-    sync_group<C>(token_group);  // V of this tile is there for all warps
+    sync_group(token_group);  // V of this tile is there for all warps
     if (sees) softmax.accumulate(p, stage);
   }
   softmax.finish();
 }
 
 // One split: its tokens, then its rows into the result or the workspace.
-template <AttentionConfig C>
 PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWork& work,
-                                AttentionShared<C>& shared) {
+                                AttentionShared& shared) {
   const int warp = dev::thread_idx() / 32;
-  const int token_group = warp / C.row_warps;
-  const int row_warp = warp % C.row_warps;
-  OnlineSoftmax<C> softmax;
+  const int token_group = warp / kConfig.row_warps;
+  const int row_warp = warp % kConfig.row_warps;
+  OnlineSoftmax softmax;
   softmax.clear();
-  attend<C>(params, work, shared, softmax, token_group, row_warp);
+  attend(params, work, shared, softmax, token_group, row_warp);
 
-  const AttentionOutput<C> output(params, work);
-  MergeBuffer<C>& merge = shared.u.merge;
+  const AttentionOutput output(params, work);
+  MergeBuffer& merge = shared.u.merge;
   const int num_units = output.num_units();
   // Each unit's token groups, then the splits of the units where this one is the last to arrive:
   // after all arrivals, so that no other CTA waits for this one's merging.
@@ -1771,67 +1710,40 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     const int unit = (turn + work.split_idx) % num_units;
     if (!of_splits) {
       dev::sync_cta();  // the ring, or the unit before, has been read by all
-      stage_unit<C>(merge, softmax, unit, token_group, row_warp);
+      stage_unit(merge, softmax, unit, token_group, row_warp);
       dev::sync_cta();  // the unit is there for all
     } else if ((units_to_merge >> unit & 1) == 0) {
       continue;
     }
-#line 140 "attention/attention.cuh"
-    merge_unit<C>(output, merge, work, unit, of_splits);
-#line 142 "attention/attention.cuh"
+#line 136 "attention/attention.cuh"
+    merge_unit(output, merge, work, unit, of_splits);
+#line 138 "attention/attention.cuh"
     if (!of_splits && work.num_active_splits > 1 &&
-        arrive_last<C>(params, output, work, unit, merge.is_last_split)) {
+        arrive_last(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
   }
 }
 
-template <AttentionConfig C>
 PAGEJIT_DEVICE void attention(const AttentionParams& params) {
-  static_assert(sizeof(AttentionShared<C>) == C.shared_bytes,
+  static_assert(sizeof(AttentionShared) == kConfig.shared_bytes,
                 "host and device disagree on shared memory");
-  auto& shared = *reinterpret_cast<AttentionShared<C>*>(dev::dynamic_shared());
+  auto& shared = *reinterpret_cast<AttentionShared*>(dev::dynamic_shared());
 
-#line 169 "attention/attention.cuh"
+#line 164 "attention/attention.cuh"
   AttentionWork work;
-  if (!find_work<C>(params, work)) return;
+  if (!find_work(params, work)) return;
 
-#line 183 "attention/attention.cuh"
-  serve_split<C>(params, work, shared);
-#line 185 "attention/attention.cuh"
+#line 178 "attention/attention.cuh"
+  serve_split(params, work, shared);
+#line 180 "attention/attention.cuh"
 }
-#line 41 "attention/attention.cu.tmpl"
-
-constexpr AttentionConfig kConfig = {
-    .q_type = pagejit_shared::Element::kBFloat16,
-    .kv_type = pagejit_shared::Element::kBFloat16,
-    .out_type = pagejit_shared::Element::kBFloat16,
-#line 53 "attention/attention.cu.tmpl"
-    .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 60 "attention/attention.cu.tmpl"
-    .kv_alignment = 16,
-#line 88 "attention/attention.cu.tmpl"
-    .head_size = 128,
-    .head_size_padded = 128,
-    .head_size_v = 128,
-    .head_size_v_padded = 128,
-    .block_size = 16,
-    .group_size = 4,
-    .token_groups = 4,
-    .row_warps = 1,
-    .row_tiles = 1,
-    .group_tokens = 16,
-    .num_stages = 3,
-    .q_in_registers = true,
-    .min_ctas_per_sm = 2,
-    .shared_bytes = 104448,
-#line 108 "attention/attention.cu.tmpl"
-};
+#line 111 "attention/attention.cu.tmpl"
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 115 "attention/attention.cu.tmpl"
-  attention<kConfig>(params);
+#line 117 "attention/attention.cu.tmpl"
+  attention(params);
 }
 
 PAGEJIT_ENTRY(pagejit_decode_bf16_d128_b16_g4, AttentionParams)
