@@ -53,12 +53,11 @@ inline CompiledImage compile_clean(const Result<KernelSource>& source, int allow
   return std::move(compiled).value();
 }
 
-// Every architecture that pagejit knows, as plain targets; with_variants: as a and f targets too.
-inline std::vector<Target> known_targets(bool with_variants) {
+// Every architecture that pagejit knows, as plain, a and f targets.
+inline std::vector<Target> known_targets() {
   std::vector<Target> targets;
   for (const Arch& arch : known_archs()) {
     targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kPlain});
-    if (!with_variants) continue;
     if (arch.has_exact_variant) {
       targets.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kExact});
     }

@@ -33,7 +33,7 @@ TEST_P(CompileMatrixTest, ShapesOfRealModelsCompileWithoutSpills) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CompileMatrixTest, ::testing::ValuesIn(known_targets(true)),
+INSTANTIATE_TEST_SUITE_P(Targets, CompileMatrixTest, ::testing::ValuesIn(known_targets()),
                          name_of_target);
 
 // The cells of the suite's head sizes, with odd groups and block sizes mixed in.
