@@ -7,6 +7,17 @@ constexpr float kMinusInfinity = __builtin_bit_cast(float, 0xff800000u);
 // Scores of a stage: [tokens][rows] as result tiles.
 using Scores = float[Traits::kTokenTiles][kConfig.row_tiles][4];
 
+// Steps along the head that the first product is unrolled by: all where q is in registers, which
+// have no index. Else 8 or a little less, so that long heads do not fill the text.
+PAGEJIT_DEVICE constexpr int unrolled_depths() {
+#if !PAGEJIT_Q_IN_REGISTERS
+  for (int depths = 8; depths > 3; --depths) {
+    if (Traits::kDepthTiles % depths == 0) return depths;
+  }
+#endif
+  return Traits::kDepthTiles;
+}
+
 PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Query& query) {
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -16,8 +27,9 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
+  constexpr int kUnrolled = unrolled_depths();
 #if PAGEJIT_KV_INT4
-#pragma unroll
+#pragma unroll kUnrolled / kDepthsAtOnce
   for (int depth = 0; depth < Traits::kDepthTiles; depth += kDepthsAtOnce) {
     uint32_t b[kDepthsAtOnce][kConfig.row_tiles][2];
 #pragma unroll
@@ -37,7 +49,7 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
     }
   }
 #else
-#pragma unroll
+#pragma unroll kUnrolled
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #if PAGEJIT_KV_F32
     uint32_t b[kConfig.row_tiles][kTerms][2];

@@ -664,6 +664,13 @@ constexpr float kMinusInfinity = __builtin_bit_cast(float, 0xff800000u);
 // Scores of a stage: [tokens][rows] as result tiles.
 using Scores = float[Traits::kTokenTiles][kConfig.row_tiles][4];
 
+// Steps along the head that the first product is unrolled by: all where q is in registers, which
+// have no index. Else 8 or a little less, so that long heads do not fill the text.
+PAGEJIT_DEVICE constexpr int unrolled_depths() {
+#line 18 "attention/scores.cuh"
+  return Traits::kDepthTiles;
+}
+
 PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Query& query) {
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -673,25 +680,26 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
-#line 40 "attention/scores.cuh"
-#pragma unroll
+  constexpr int kUnrolled = unrolled_depths();
+#line 52 "attention/scores.cuh"
+#pragma unroll kUnrolled
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
-#line 45 "attention/scores.cuh"
+#line 57 "attention/scores.cuh"
     uint32_t b[kConfig.row_tiles][2];
-#line 47 "attention/scores.cuh"
+#line 59 "attention/scores.cuh"
 #pragma unroll
     for (int j = 0; j < kConfig.row_tiles; ++j) query.fragment(b[j], j, depth);
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 57 "attention/scores.cuh"
+#line 69 "attention/scores.cuh"
       uint32_t a[4];
       load_k(a, stage, i, depth);
 #pragma unroll
       for (int j = 0; j < kConfig.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
-#line 62 "attention/scores.cuh"
+#line 74 "attention/scores.cuh"
     }
   }
-#line 89 "attention/scores.cuh"
+#line 101 "attention/scores.cuh"
 }
 #line 101 "attention/attention.cu.tmpl"
 #line 1 "attention/score_change.cuh"
