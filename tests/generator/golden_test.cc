@@ -1,6 +1,6 @@
 // Golden sources: a change of any of them is a change of every user's cache key, and is made on
 // purpose: PAGEJIT_UPDATE_GOLDEN=1 writes them anew. One is kept whole, for people to read; of the
-// others the banner, the configuration and the entry, and the digest of the text between them.
+// others the banner, the configuration and the entry, and digests of the text between them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -25,14 +25,25 @@ std::string kernel_text(const AnySpec& spec) {
   return source->text.substr(marker);
 }
 
-std::string without_body(const std::string& text) {
-  const size_t begin = text.find("#line ");
-  // Configurations are the first constants of an entry file.
-  const size_t end = text.rfind("\nconstexpr ", text.find(" kConfig = {")) + 1;
-  EXPECT_LT(begin, end);
-  return text.substr(0, begin) + "... sha256 " +
+// A stretch of text as its digest.
+std::string digest_of(const std::string& text, size_t begin, size_t end) {
+  EXPECT_LE(begin, end);
+  return "... sha256 " +
          cache::to_hex(cache::sha256({std::string_view(text).substr(begin, end - begin)})) +
-         " ...\n" + text.substr(end);
+         " ...\n";
+}
+
+// The configuration may stand before the functions or behind them; the entry is the last.
+std::string without_body(const std::string& text) {
+  const size_t banner_end = text.find("#line ");
+  // Configurations are the first constants of an entry file.
+  const size_t config_begin = text.rfind("\nconstexpr ", text.find(" kConfig = {")) + 1;
+  const size_t config_end = text.find("\n};\n", config_begin) + 4;
+  const size_t entry_begin = text.rfind("\nPAGEJIT_KERNEL(") + 1;
+  EXPECT_LT(config_end, entry_begin);
+  return text.substr(0, banner_end) + digest_of(text, banner_end, config_begin) +
+         text.substr(config_begin, config_end - config_begin) +
+         digest_of(text, config_end, entry_begin) + text.substr(entry_begin);
 }
 
 void compare_golden(const AnySpec& spec, bool is_whole) {

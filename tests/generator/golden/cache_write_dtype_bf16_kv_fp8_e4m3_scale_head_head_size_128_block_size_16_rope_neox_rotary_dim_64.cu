@@ -20,7 +20,7 @@ constexpr CacheWriteConfig kConfig = {
     .has_float8_convert = true,
     .debug = false,
 };
-
+... sha256 01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b ...
 PAGEJIT_KERNEL(128, 1)
 pagejit_cache_write_bf16_fp8_e4m3_head_d128_b16_neox64_f32(const __grid_constant__ CacheWriteParams params) {
 #line 35 "cache_write/cache_write.cu.tmpl"

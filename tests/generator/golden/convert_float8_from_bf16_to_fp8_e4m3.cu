@@ -9,7 +9,7 @@ constexpr ConvertFloat8Config kConfig = {
     .num_threads = 128,
     .has_float8_convert = true,
 };
-
+... sha256 01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b ...
 PAGEJIT_KERNEL(128, 1)
 pagejit_convert_bf16_fp8_e4m3(const __grid_constant__ ConvertFloat8Params params) {
   convert_float8<kConfig>(params);

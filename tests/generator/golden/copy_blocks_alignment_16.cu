@@ -8,7 +8,7 @@ constexpr CopyBlocksConfig kConfig = {
     .num_threads = 128,
     .debug = false,
 };
-
+... sha256 01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b ...
 PAGEJIT_KERNEL(128, 1)
 pagejit_copy_blocks_a16(const __grid_constant__ CopyBlocksParams params) {
   copy_blocks<kConfig>(params);

@@ -15,7 +15,7 @@ constexpr GatherCacheConfig kConfig = {
     .num_threads = 128,
     .debug = false,
 };
-
+... sha256 01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b ...
 PAGEJIT_KERNEL(128, 1)
 pagejit_gather_cache_bf16_bf16_d128_b16(const __grid_constant__ GatherCacheParams params) {
   gather_cache<kConfig>(params);

@@ -11,7 +11,7 @@ constexpr MergeStatesConfig kConfig = {
     .vector_elements = 8,
     .num_threads = 128,
 };
-
+... sha256 01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b ...
 PAGEJIT_KERNEL(128, 1)
 pagejit_merge_states_bf16_bf16_d128(const __grid_constant__ MergeStatesParams params) {
 #line 22 "merge_states/merge_states.cu.tmpl"
