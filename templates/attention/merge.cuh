@@ -292,8 +292,9 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
       partial = sum_of_groups(merge.groups, row_in_unit, element, output.scale_log2);
     }
 #if PAGEJIT_BATCH_INVARIANT
-    if (work.splits_in_turn > 1)
+    if (work.splits_in_turn > 1) {
       partial = add_to_totals(output, totals, work, row, element, partial);
+    }
     if (work.turn + 1 < work.splits_in_turn) continue;
 #endif
     if (of_splits || work.num_active_splits <= 1) {

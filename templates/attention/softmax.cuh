@@ -142,8 +142,9 @@ struct OnlineSoftmax {
 #pragma unroll
         for (int d = 0; d < kDepthsAtOnce; ++d) {
 #pragma unroll
-          for (int j = 0; j < kConfig.row_tiles; ++j)
+          for (int j = 0; j < kConfig.row_tiles; ++j) {
             mma(acc[depth + d][j], a[d], p[i][j][0], p[i][j][1]);
+          }
         }
       }
     }

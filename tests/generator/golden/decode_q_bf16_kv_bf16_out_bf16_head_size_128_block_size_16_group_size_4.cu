@@ -1296,20 +1296,20 @@ struct OnlineSoftmax {
 #line 132 "attention/softmax.cuh"
   PAGEJIT_DEVICE void accumulate(const uint32_t (&p)[Traits::kTokenTiles][kConfig.row_tiles][2],
                                  const KvStage& stage) {
-#line 151 "attention/softmax.cuh"
+#line 152 "attention/softmax.cuh"
 #pragma unroll
     for (int depth = 0; depth < Traits::kValueTiles; ++depth) {
 #pragma unroll
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 161 "attention/softmax.cuh"
+#line 162 "attention/softmax.cuh"
         uint32_t a[4];
         load_v(a, stage, i, depth);
 #pragma unroll
         for (int j = 0; j < kConfig.row_tiles; ++j) mma(acc[depth][j], a, p[i][j][0], p[i][j][1]);
-#line 166 "attention/softmax.cuh"
+#line 167 "attention/softmax.cuh"
       }
     }
-#line 169 "attention/softmax.cuh"
+#line 170 "attention/softmax.cuh"
   }
 
   // Adds up the lanes' sums.
@@ -1326,7 +1326,7 @@ struct OnlineSoftmax {
   }
 
  private:
-#line 197 "attention/softmax.cuh"
+#line 198 "attention/softmax.cuh"
   PAGEJIT_DEVICE void rescale(const float (&new_max)[kConfig.row_tiles][2], float scale_log2) {
 #pragma unroll
     for (int j = 0; j < kConfig.row_tiles; ++j) {
@@ -1578,7 +1578,7 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
     } else {
       partial = sum_of_groups(merge.groups, row_in_unit, element, output.scale_log2);
     }
-#line 299 "attention/merge.cuh"
+#line 300 "attention/merge.cuh"
     if (of_splits || work.num_active_splits <= 1) {
       store_result(output, row, element, partial);
     } else {
@@ -1600,7 +1600,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 325 "attention/merge.cuh"
+#line 326 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads

@@ -40,7 +40,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 79872,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 2e9ef7b61f1288ce7db11b7fe25dfda11fd7e86351f2bb4d6a9c357424ed4924 ...
+... sha256 165aab18fe6c387a73757282ccf780f33f8b0dfd979d86a1629f55dd6650bb5a ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_few_f16_d96_b24_g5_maybe_causal_window_cap_alibi_sinks(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"
