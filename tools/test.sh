@@ -28,6 +28,17 @@ run_tests() {
   ctest --test-dir "$root/build/$1" --output-on-failure --no-tests=error -j "$(jobs)" -LE "$2"
 }
 
+# sum_up PRESET: the cases of all programs, and the worst comparison of a sweep (tests/sweep/error_summary.h).
+sum_up() {
+  awk '
+    /^\[==========\] [0-9]+ tests? from .* ran\./ { cases += $2 }
+    /^compared [0-9]+ launches/ { launches += $2; if ($5 > worst) { worst = $5; line = $0 } }
+    END {
+      sub(/^compared [0-9]+ launches, /, "", line)
+      printf "%d test cases; %d launches compared, the %s\n", cases, launches, line
+    }' "$root/build/$1/Testing/Temporary/LastTest.log"
+}
+
 begin=$(now)
 "$root/tools/setup.sh"
 say "set-up: $(seconds_since "$begin") s"
@@ -43,6 +54,7 @@ status=0
 begin=$(now)
 run_tests release "$excluded" || status=$?
 say "release tests: $(seconds_since "$begin") s, exit status $status"
+say "$(sum_up release)"
 
 if [ "$sanitizers" = yes ]; then
   begin=$(now)

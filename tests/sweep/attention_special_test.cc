@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "generator/planner.h"
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 #include "tools/reference/random.h"
 
@@ -81,7 +82,7 @@ TEST_F(AttentionSpecialTest, CachesBeyond32BitOffsets) {
     workspace.put_into(args);
     const CheckReport result =
         launch_and_compare(kernel, *device_batch, args, batch, compute_reference(batch));
-    EXPECT_TRUE(result.passed) << cache_layout_name(layout) << ": " << result.sentence;
+    expect_passed(result, std::string(cache_layout_name(layout)));
   }
 }
 
@@ -120,7 +121,7 @@ TEST_F(AttentionSpecialTest, OneCapturedGraphServesChangingLengths) {
       ASSERT_TRUE(results.is_ok());
       const CheckReport result =
           compare_results(*now, compute_reference(*now), *results, true, num_splits);
-      EXPECT_TRUE(result.passed) << result.sentence;
+      expect_passed(result);
     }
   }
 }
@@ -143,7 +144,7 @@ TEST_F(AttentionSpecialTest, SplitCountsAgreeAndRepeatBitForBit) {
       const Workspace workspace = make_workspace(kernel, args);
       workspace.put_into(args);
       const CheckReport result = launch_and_compare(kernel, device_batch, args, batch, reference);
-      EXPECT_TRUE(result.passed) << result.sentence;
+      expect_passed(result);
       const Result<AttentionResults> once = device_batch.download();
       launch_and_compare(kernel, device_batch, args, batch, reference);
       const Result<AttentionResults> again = device_batch.download();
@@ -241,7 +242,7 @@ TEST_F(AttentionSpecialTest, ManySequencesAndHeads) {
     workspace.put_into(args);
     const CheckReport result =
         launch_and_compare(kernel, device_batch, args, batch, compute_reference(batch));
-    EXPECT_TRUE(result.passed) << result.sentence;
+    expect_passed(result);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/sweep_cases.h"
 #include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
@@ -20,7 +21,7 @@ TEST_P(AttentionSweep, IsAsCloseToFloat64AsTheNaiveComputation) {
   const Result<CheckReport> result = run_check(engine(), session(), c.spec(), c.check_options());
   ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
                               << report();
-  EXPECT_TRUE(result->passed) << result->sentence;
+  expect_passed(*result);
   RecordProperty("ratio", std::to_string(result->worst_ratio));
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "templates/shared/attention_params.h"
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -236,7 +237,7 @@ TEST_P(BatchInvarianceTest, ResultsAreAsCloseToFloat64AsTheNaiveComputation) {
     options.num_splits = num_splits;
     const Result<CheckReport> result = run_check(engine(), session(), GetParam().spec, options);
     ASSERT_TRUE(result.is_ok()) << result.status().to_string() << report();
-    EXPECT_TRUE(result->passed) << result->sentence;
+    expect_passed(*result);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -174,7 +175,7 @@ TEST_F(RangesLaunchTest, NoRangesNeedNoArray) {
   args.num_splits = 1;
   const CheckReport result = launch_and_compare(prepare(options.spec), *device_batch, args, batch,
                                                 compute_reference(batch));
-  EXPECT_TRUE(result.passed) << result.sentence;
+  expect_passed(result);
 }
 
 // A stride of 0: one list for all sequences.
@@ -192,7 +193,7 @@ TEST_F(RangesLaunchTest, OneListMayServeAllSequences) {
   args.num_splits = 1;
   const CheckReport result = launch_and_compare(prepare(options.spec), *device_batch, args, batch,
                                                 compute_reference(batch));
-  EXPECT_TRUE(result.passed) << result.sentence;
+  expect_passed(result);
 }
 
 // What no query token sees is not read: a range widens the tiles of its own rows alone.
@@ -214,7 +215,7 @@ TEST_F(RangesOnEmulatorTest, WhatNoRowSeesIsNotRead) {
     device().emulator->reset_counters();
     const CheckReport result =
         launch_and_compare(kernel, *device_batch, args, batch, compute_reference(batch));
-    EXPECT_TRUE(result.passed) << result.sentence;
+    expect_passed(result);
     return device().emulator->counters().global_bytes_read;
   };
   const auto without = bytes_read({100, 1900});

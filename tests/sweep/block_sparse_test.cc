@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -102,7 +103,7 @@ TEST_P(BlockSparseSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   const Result<CheckReport> result = run_check(engine(), session(), c.spec(), c.check_options());
   ASSERT_TRUE(result.is_ok()) << canonical_text(c.spec()) << ": " << result.status().to_string()
                               << result.status().detail() << report();
-  EXPECT_TRUE(result->passed) << canonical_text(c.spec()) << ": " << result->sentence;
+  expect_passed(*result, canonical_text(c.spec()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, BlockSparseSweepTest, testing::Range(size_t{0}, std::size(kCases)),

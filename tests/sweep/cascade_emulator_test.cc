@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/sweep/cascade_fixture.h"
+#include "tests/sweep/error_summary.h"
 
 namespace pagejit {
 namespace {
@@ -53,7 +54,7 @@ TEST_F(CascadeOnEmulatorTest, EveryScheduleGivesTheSameBits) {
   const AttentionResults first = launch(kernel, *device);
   const CheckReport report =
       compare_results(batch.flat, compute_reference(batch.flat), first, true, 3);
-  EXPECT_TRUE(report.passed) << report.sentence;
+  expect_passed(report);
   emulator().for_each_schedule([&] {
     const AttentionResults again = launch(kernel, *device);
     EXPECT_EQ(again.out, first.out);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 #include "tools/check/cascade_check.h"
 
@@ -89,7 +90,7 @@ class CascadeTest : public DeviceTest {
         run_cascade_check(on, session(), make_cascade(c.spec), c.options());
     ASSERT_TRUE(result.is_ok()) << c.name << ": " << result.status().to_string()
                                 << result.status().detail() << report();
-    EXPECT_TRUE(result->passed) << c.name << ": " << result->sentence;
+    expect_passed(*result, c.name);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/sweep/cascade_fixture.h"
+#include "tests/sweep/error_summary.h"
 
 namespace pagejit {
 namespace {
@@ -63,7 +64,7 @@ TEST_F(CascadeTest, IsTheFlatKernelsResultWithinRounding) {
     const ReferenceResults reference = compute_reference(batch.flat);
     const CheckReport report =
         launch_and_compare(flat, device->flat(), args, batch.flat, reference);
-    EXPECT_TRUE(report.passed) << report.sentence;
+    expect_passed(report);
     const Result<AttentionResults> whole = device->flat().download();
     ASSERT_TRUE(whole.is_ok());
     for (int query = 0; query < batch.flat.num_queries; ++query) {
@@ -89,7 +90,7 @@ TEST_F(CascadeTest, LseIsWrittenOnlyWhereItIsWanted) {
   const Result<CheckReport> result =
       run_cascade_check(engine(), session(), make_cascade(make_spec(kBF16, 64, 16, 4)), options);
   ASSERT_TRUE(result.is_ok()) << result.status().to_string();
-  EXPECT_TRUE(result->passed) << result->sentence;
+  expect_passed(*result);
 }
 
 // ---- Captured graphs ----
@@ -141,7 +142,7 @@ TEST_F(CascadeTest, OneCapturedGraphServesChangingLengths) {
     ASSERT_TRUE(results.is_ok());
     const CheckReport result =
         compare_results(now->flat, compute_reference(now->flat), *results, true, 3);
-    EXPECT_TRUE(result.passed) << result.sentence;
+    expect_passed(result);
   }
   EXPECT_EQ(driver.cuGraphExecDestroy(executable), CUDA_SUCCESS);
   EXPECT_EQ(driver.cuGraphDestroy(graph), CUDA_SUCCESS);

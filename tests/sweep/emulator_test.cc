@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "generator/planner.h"
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -81,7 +82,7 @@ class AttentionOnEmulatorTest : public EmulatorTest {
     EXPECT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
                                 << report();
     if (result) {
-      EXPECT_TRUE(result->passed) << canonical_text(spec) << ": " << result->sentence;
+      expect_passed(*result, canonical_text(spec));
     }
     return emulator().counters();
   }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
 #include "tools/reference/random.h"
@@ -238,7 +239,7 @@ class PagedAttentionDeviceTest : public DeviceTest {
     ASSERT_TRUE(results.is_ok()) << results.status().to_string();
     const ReferenceResults reference = compute_reference(batch);
     const CheckReport report = compare_results(batch, reference, *results, false, 0);
-    EXPECT_TRUE(report.passed) << report.sentence;
+    expect_passed(report);
     // vLLM's tolerances.
     const double atol = c.is_fp8() ? 1e-2 : 1e-3;
     constexpr double kRtol = 1e-5;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -167,7 +168,7 @@ TEST_F(TokenTreeTest, ABiasHidesWhatACustomMaskHides) {
     args.num_splits = 1;
     const CheckReport result = launch_and_compare(prepare(from.options.spec), *device_batch, args,
                                                   from, compute_reference(from));
-    EXPECT_TRUE(result.passed) << result.sentence;
+    expect_passed(result);
     return device_batch->download().value();
   };
   const AttentionResults by_bias = run(batch);

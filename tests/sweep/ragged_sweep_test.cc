@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
 
@@ -125,7 +126,7 @@ TEST_P(RaggedSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   const Result<CheckReport> result = run_check(engine(), session(), c.spec(), c.check_options());
   ASSERT_TRUE(result.is_ok()) << canonical_text(c.spec()) << ": " << result.status().to_string()
                               << result.status().detail() << report();
-  EXPECT_TRUE(result->passed) << canonical_text(c.spec()) << ": " << result->sentence;
+  expect_passed(*result, canonical_text(c.spec()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, RaggedSweepTest, testing::Range(size_t{0}, std::size(kCases)),
@@ -214,7 +215,7 @@ TEST_P(VllmSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
     options.num_splits = c.num_splits;
     const Result<CheckReport> result = run_check(engine(), session(), spec, options);
     ASSERT_TRUE(result.is_ok()) << result.status().to_string() << report();
-    EXPECT_TRUE(result->passed) << canonical_text(spec) << ": " << result->sentence;
+    expect_passed(*result, canonical_text(spec));
   }
 }
 

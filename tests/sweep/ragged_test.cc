@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -226,7 +227,7 @@ TEST_P(ChangingQueriesTest, OneCapturedGraphServesThem) {
       continue;
     }
     const CheckReport result = compare_results(now, compute_reference(now), *results, true, 3);
-    EXPECT_TRUE(result.passed) << result.sentence;
+    expect_passed(result);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/generator/spec_space.h"
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
 
@@ -46,7 +47,7 @@ TEST_P(SpecSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   const Result<CheckReport> result = run_check(engine(), session(), spec, options);
   ASSERT_TRUE(result.is_ok()) << canonical_text(spec) << ": " << result.status().to_string()
                               << report();
-  EXPECT_TRUE(result->passed) << canonical_text(spec) << ": " << result->sentence;
+  expect_passed(*result, canonical_text(spec));
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, SpecSweepTest, testing::Range(0, run_all() ? kAll : kSome));

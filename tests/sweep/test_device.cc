@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tests/sweep/error_summary.h"
+
 namespace pagejit {
 namespace {
 
@@ -199,7 +201,7 @@ void DeviceTest::expect_passes(const KernelSpec& spec, const CheckOptions& optio
   const Result<CheckReport> result = run_check(engine(), session(), spec, options);
   ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
                               << report();
-  EXPECT_TRUE(result->passed) << result->sentence;
+  expect_passed(*result);
 }
 
 bool DeviceTest::lacks_memory(const Status& status) const {

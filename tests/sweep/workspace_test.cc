@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "templates/shared/attention_params.h"
+#include "tests/sweep/error_summary.h"
 #include "tests/sweep/test_device.h"
 #include "tools/reference/random.h"
 
@@ -109,7 +110,7 @@ TEST_F(WorkspaceTest, NothingBeyondWorkspaceBytesIsWritten) {
     const size_t bytes = bytes_of(*load, num_splits);
     Workspace workspace = make_workspace(*load, bytes + kTail);
     const CheckReport result = run(*load, workspace, num_splits);
-    EXPECT_TRUE(result.passed) << result.sentence;
+    expect_passed(result);
     // Workspace::create() filled it with 0xff.
     std::vector<uint8_t> tail(kTail);
     ASSERT_TRUE(workspace.buffer().download(bytes, tail.data(), kTail).is_ok());
@@ -132,7 +133,7 @@ TEST_F(WorkspaceTest, SequencesThatAreNotSplitTouchNoCounter) {
   std::fill(words.begin() + pagejit_shared::kCountersOffset / 4, words.end(), 0xdeadbeefu);
   ASSERT_TRUE(workspace.buffer().upload(0, words.data(), kPartialsOffset).is_ok());
   const CheckReport result = run(*load, workspace, 7);
-  EXPECT_TRUE(result.passed) << result.sentence;
+  expect_passed(result);
   EXPECT_EQ(fixed_part(workspace), words);
 }
 
@@ -140,7 +141,7 @@ TEST_F(WorkspaceTest, LaunchesThatAreNotSplitNeedNone) {
   const auto load = make_load(make_spec(kBF16, 64, 16, 4), 2, {100, 0});
   EXPECT_EQ(bytes_of(*load, 1), 0u);
   const CheckReport result = run(*load, Workspace(), 1);
-  EXPECT_TRUE(result.passed) << result.sentence;
+  expect_passed(result);
 }
 
 TEST_F(WorkspaceTest, MissingSmallOrMisalignedOnesAreRefused) {
@@ -230,7 +231,7 @@ TEST_F(DebugKernelTest, GoodLaunchesReportNothingAndAreRight) {
   for (int num_splits : {1, 3}) {
     Workspace workspace = make_workspace(*load, bytes_of(*load, num_splits));
     const CheckReport result = run(*load, workspace, num_splits);
-    EXPECT_TRUE(result.passed) << result.sentence;
+    expect_passed(result);
     const Status status = load->kernel.read_debug_report(workspace.buffer().data(), nullptr);
     EXPECT_TRUE(status.is_ok()) << status.to_string();
   }
