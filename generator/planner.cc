@@ -344,6 +344,14 @@ Status check_target(const KernelSpec& spec, const Target& target, const Arch& ar
   return check_pdl(spec.pdl, target);
 }
 
+// What does fit, where decode does not: it keeps all rows of a group in one CTA.
+std::string what_fits(KernelSpec spec, const Target& target) {
+  if (spec.queries != QueryLengths::kOne) return {};
+  spec.queries = QueryLengths::kFew;
+  spec.causality = Causality::kCausal;
+  return plan(spec, target) ? "; queries few, which divides a group's rows among CTAs, fits" : "";
+}
+
 }  // namespace
 
 Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
@@ -357,7 +365,7 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
     return Status(StatusCode::kUnsupported, "no tile configuration of " + canonical_text(spec) +
                                                 " fits " + target.to_string() + "; the nearest (" +
                                                 describe(best.config.attention) + ") has " +
-                                                best.reason);
+                                                best.reason + what_fits(spec, target));
   }
   return best.config;
 }

@@ -50,17 +50,19 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
       pagejit_shared::has_f32_kv(c) ? (4 * terms + 12) * token_tiles + 4 * c.row_tiles : 0;
   // More copies for a row, each with its address.
   const int narrow_copies = pagejit_shared::kv_copy_bytes(c) < 16 ? 8 : 0;
-  constexpr int kOther = 84;  // measured rest of compiled kernels, d 64 to 256
+  // The rest, as compiled kernels have it, d 64 to 256, and of the longer ones.
+  const int other = depth_tiles <= 16 ? 84 : 68;
+  const bool is_q_narrowed = c.q_type == pagejit_shared::Element::kFloat32 && terms == 1;
   // Positions, slopes, limits and constants of what is switched on, as compiled kernels have them.
-  const int features =
-      (c.is_ragged ? 3 : 0) + (c.is_batch_invariant ? 6 : 0) + (c.has_alibi ? 2 * c.row_tiles : 0) +
-      (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 4 : 0) +
-      (c.is_block_sparse ? (c.is_ragged ? 4 : 2) * c.row_tiles + 8 : 0) +
-      (c.has_custom_mask ? 6 * c.row_tiles + 12 : 0) +
-      (pagejit_shared::uses_bidirectional_ranges(c) ? 4 * c.row_tiles + 3 : 0) +
-      (c.has_qq_bias ? 4 * c.row_tiles * token_tiles + 8 : 0) +
-      (c.has_token_scales ? 8 + 4 * token_tiles : 0) + (pagejit_shared::scales_q_rows(c) ? 5 : 0);
-  return accumulators + query + scores_and_p + split_operand + narrow_copies + features + kOther +
+  const int features = (c.is_ragged ? 3 : 0) + (c.is_batch_invariant ? 6 : 0) +
+                       (c.has_alibi ? 2 * c.row_tiles : 0) +
+                       (c.has_window || c.has_chunks ? 5 : 0) + (c.has_soft_cap ? 1 : 0) +
+                       (c.is_block_sparse ? (c.is_ragged ? 4 : 2) * c.row_tiles + 8 : 0) +
+                       (c.has_custom_mask ? 2 * c.row_tiles + 12 : 0) +
+                       (pagejit_shared::uses_bidirectional_ranges(c) ? 4 * c.row_tiles + 3 : 0) +
+                       (c.has_qq_bias ? 4 * (token_tiles + 1) * c.row_tiles : 0) +
+                       (c.has_token_scales ? 4 + 4 * token_tiles : 0) + (is_q_narrowed ? 5 : 0);
+  return accumulators + query + scores_and_p + split_operand + narrow_copies + features + other +
          (arch.has_async_copy() ? 0 : registers_of_copies(c));
 }
 

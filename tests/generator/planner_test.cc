@@ -8,6 +8,7 @@
 namespace pagejit {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::vector<Target> all_targets() {
@@ -141,6 +142,19 @@ TEST(PlannerTest, RaggedTilesHold16To128RowsAndAsManyAsQueriesNeed) {
       }
     }
   }
+}
+
+// All rows of a group are in one CTA where queries are one.
+TEST(PlannerTest, DecodeThatDoesNotFitIsRefusedWithWhatFits) {
+  constexpr auto kF32 = DataType::kFloat32;
+  KernelSpec spec{
+      .q_dtype = kF32, .kv_dtype = kF32, .out_dtype = kF32, .head_size = 128, .group_size = 71};
+  const Target target = *parse_target("sm_90a");
+  EXPECT_THAT(plan(spec, target).status().message(),
+              AllOf(HasSubstr("no tile configuration"), HasSubstr("; queries few, which")));
+  spec.queries = QueryLengths::kFew;
+  spec.causality = Causality::kCausal;
+  EXPECT_TRUE(plan(spec, target));
 }
 
 TEST(PlannerTest, TheHostTakesTheConfigurationOfTheArchitectureItStandsFor) {
