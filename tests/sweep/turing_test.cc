@@ -2,9 +2,11 @@
 // or on one. Its device functions below the kernel text are tests/templates' matter.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "generator/planner.h"
@@ -108,6 +110,54 @@ TEST_F(TuringTest, OtherTypesAndLayoutsAreRight) {
     vllm.q_dtype = vllm.out_dtype = kF16;
     vllm.kv_layout = KvLayout::kVllm;
     expect_right(vllm);
+  }
+}
+
+// By arithmetic on bits, as everywhere below sm_89: of V it reaches its own element of its own
+// heads, of K all of their row.
+TEST_F(TuringTest, TheCodesOfNanOf8BitFloatsStayNan) {
+  constexpr int kSeq = 1;
+  constexpr int kToken = 37;
+  constexpr int kKvHead = 1;
+  constexpr int kElement = 21;
+  const std::pair<DataType, uint32_t> codes[] = {
+      {kE4m3, 0x7f}, {kE4m3, 0xff}, {kE5m2, 0x7d}, {kE5m2, 0xff}};
+  for (const auto& [type, code] : codes) {
+    KernelSpec spec = make_spec(type, 64, 16, 4);
+    spec.q_dtype = spec.out_dtype = kF16;
+    const Kernel kernel = prepare(spec);
+    ASSERT_TRUE(kernel);
+    BatchOptions options;
+    options.spec = spec;
+    options.num_kv_heads = 2;
+    options.seq_lens = {20, 61};
+    for (const bool is_key : {true, false}) {
+      AttentionBatch batch = make_batch(options);
+      const KvPlace& place = is_key ? batch.k_place : batch.v_place;
+      const int64_t block = batch.block_table[kSeq * batch.block_table_stride + kToken / 16];
+      batch.allocations[place.allocation].data.set_code(
+          place.offset + block * place.strides.block + kToken % 16 * place.strides.token +
+              kKvHead * place.strides.head + place.element_offset(kElement),
+          code);
+      Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
+      ASSERT_TRUE(device_batch.is_ok()) << device_batch.status().to_string();
+      AttentionArgs args = device_batch->args();
+      args.num_splits = 1;
+      ASSERT_TRUE(kernel.launch(args, nullptr).is_ok());
+      ASSERT_TRUE(session().synchronize().is_ok()) << report();
+      const Result<AttentionResults> results = device_batch->download();
+      ASSERT_TRUE(results.is_ok());
+      for (int seq = 0; seq < 2; ++seq) {
+        for (int head = 0; head < batch.num_heads; ++head) {
+          for (int i = 0; i < 64; ++i) {
+            const bool is_reached = seq == kSeq && head / 4 == kKvHead && (is_key || i == kElement);
+            EXPECT_EQ(std::isnan(results->out.at(batch.out_index(seq, head) + i)), is_reached)
+                << data_type_name(type) << " " << code << (is_key ? " in K" : " in V")
+                << ", sequence " << seq << ", head " << head << ", element " << i;
+          }
+        }
+      }
+    }
   }
 }
 

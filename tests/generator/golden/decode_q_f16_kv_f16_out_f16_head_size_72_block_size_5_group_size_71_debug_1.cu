@@ -30,7 +30,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .debug = true,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 a547136efdb323ee891760a07f49501f2421e714bacb70094cdd660f6ffb7e61 ...
+... sha256 c22522b69d5ad8d0e92498afe7d632a554cd704b4e2ef3b15617583dd06b9acb ...
 PAGEJIT_KERNEL(96, 2)
 pagejit_decode_f16_d72_b5_g71_debug(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"

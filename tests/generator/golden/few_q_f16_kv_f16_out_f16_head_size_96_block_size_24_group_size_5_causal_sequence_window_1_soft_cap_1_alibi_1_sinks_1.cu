@@ -40,7 +40,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 79872,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 165aab18fe6c387a73757282ccf780f33f8b0dfd979d86a1629f55dd6650bb5a ...
+... sha256 0f8a8f9989ee750089a247da5b7f2b7396213958c8f2a072ba0577338473f605 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_few_f16_d96_b24_g5_maybe_causal_window_cap_alibi_sinks(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"

@@ -32,7 +32,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 52224,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 cb1e4d49ca265b374337bbbe710ddcca8549a913c45347e23bc3f28012062c95 ...
+... sha256 eb3c1352019a0b11e6359d23df6dfee8e8e187eee9ef4b8663de1fbf0467fdd9 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_many_bf16_d128_b16_g8_causal(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"
