@@ -157,6 +157,29 @@ TEST(PlannerTest, DecodeThatDoesNotFitIsRefusedWithWhatFits) {
   EXPECT_TRUE(plan(spec, target));
 }
 
+// What README.md says of K and V of f32.
+TEST(PlannerTest, DecodeOverF32ServesLargeGroupsOfSmallHeads) {
+  constexpr auto kF32 = DataType::kFloat32;
+  for (const Target& target : all_targets()) {
+    if (!arch_of(target)->has_bf16_products()) continue;
+    for (int head_size = 8; head_size <= 256; head_size += 8) {
+      for (const int group_size : {1, 16, 64, 71, 128}) {
+        KernelSpec spec{.q_dtype = kF32,
+                        .kv_dtype = kF32,
+                        .out_dtype = kF32,
+                        .head_size = head_size,
+                        .group_size = group_size};
+        if (group_size <= 16 || head_size <= 80 || (group_size <= 64 && head_size <= 208)) {
+          EXPECT_TRUE(plan(spec, target)) << head_size << ", " << group_size;
+        }
+        spec.queries = QueryLengths::kFew;
+        spec.causality = Causality::kCausal;
+        EXPECT_TRUE(plan(spec, target)) << head_size << ", " << group_size;
+      }
+    }
+  }
+}
+
 TEST(PlannerTest, TheHostTakesTheConfigurationOfTheArchitectureItStandsFor) {
   for (const Arch& arch : known_archs()) {
     const KernelSpec spec = served({}, arch.sm);
