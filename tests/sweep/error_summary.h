@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "tests/sweep/error_summary.h"
 #include "tools/check/compare.h"
 
 namespace pagejit {
