@@ -9,8 +9,8 @@
 
 namespace pagejit {
 
-// With what the spec says filled in, and the stages that keep enough bytes in flight or fit; always in
-// the same order. Whether one can run is the planner's question.
+// With what the spec says filled in, and the stages that keep enough bytes in flight or fit; always
+// in the same order. Whether one can run is the planner's question.
 std::vector<AttentionConfig> tile_candidates(const KernelSpec& spec, const Arch& arch);
 
 // Rows that a tile should have where queries are few or share their keys: fewer mean that keys are

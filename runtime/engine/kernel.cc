@@ -96,6 +96,7 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .num_query_tokens = args.num_query_tokens,
       .num_row_tiles = kernel.row_tiles(args),
       .num_splits = num_splits,
+      .splits_reciprocal = pagejit_shared::split_reciprocal(num_splits),
       // Who asks for a number of splits gets it, down to one tile each.
       .min_split_tokens =
           args.num_splits == 0 ? kernel.split.min_split_tokens() : kernel.split.tile_tokens,

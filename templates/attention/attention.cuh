@@ -24,10 +24,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   constexpr int kStages = kConfig.num_stages;
   KvStream stream(params, work, shared.u.ring[token_group], token_group, row_warp);
 
-  // All block ids of the first tiles at once: one latency, not one per stage.
-  int first_blocks[kStages];
-#pragma unroll
-  for (int tile = 0; tile < kStages; ++tile) first_blocks[tile] = stream.find_block(tile);
+  const FirstBlocks first_blocks(stream);
   stream.clear_pad();
 
   Query query;
@@ -38,7 +35,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
 #endif
   const float scale_log2 = score_scale_log2(params, work);
 
-  int block = first_blocks[0];
+  int block = first_blocks.of_tile(0);
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
@@ -54,11 +51,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
     }
     stream.issue(tile + kStages - 1, block);
     if (tile < 0) {
-      // A constant index for each round keeps first_blocks in registers.
-#pragma unroll
-      for (int i = 1; i < kStages; ++i) {
-        if (tile + kStages == i) block = first_blocks[i];
-      }
+      block = first_blocks.of_tile(tile + kStages);
       continue;
     }
     block = stream.find_block(tile + kStages);

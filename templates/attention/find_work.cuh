@@ -113,9 +113,10 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   if (params.num_splits > 1 && may_split(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
-    const uint32_t num_splits = static_cast<uint32_t>(params.num_splits);
-    const uint32_t even = (length + num_splits - 1) / num_splits;
-    const uint32_t whole_tiles = (even + kTileTokens - 1) / kTileTokens * kTileTokens;
+    const uint32_t num_tiles = (length + kTileTokens - 1) / kTileTokens;
+    const uint32_t whole_tiles =
+        pagejit_shared::tiles_per_split(num_tiles, params.num_splits, params.splits_reciprocal) *
+        kTileTokens;
     const uint32_t least = static_cast<uint32_t>(params.min_split_tokens);
     const uint32_t split_tokens = whole_tiles < least ? least : whole_tiles;
     const uint32_t skipped = split_tokens * static_cast<uint32_t>(work.split_idx);

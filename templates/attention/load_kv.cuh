@@ -34,12 +34,22 @@ struct RowCopy {
   static constexpr int kParts = least_parts();
   static constexpr int kPartChunks = kChunks / kParts;
   static constexpr int kRowsPerPass = 32 / kPartChunks;
+
+  // Where a lane begins: the row among those of a stage, and the element.
+  PAGEJIT_DEVICE static int first_row(int row_warp) {
+    return row_warp * kRowsPerPass + dev::lane_idx() / kPartChunks;
+  }
+  PAGEJIT_DEVICE static int column() { return dev::lane_idx() % kPartChunks * kChunkElements; }
 };
 #endif
 
 class KvStream {
  public:
   static constexpr int kStages = kConfig.num_stages;
+#if !PAGEJIT_KV_VLLM
+  static constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
+  static constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
+#endif
 
   PAGEJIT_DEVICE KvStream(const AttentionParams& params, const AttentionWork& work,
                           KvStage (&ring)[kConfig.num_stages], int token_group, int row_warp)
@@ -47,6 +57,17 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
+#if !PAGEJIT_KV_VLLM
+    k_ += RowCopy<kKeyUnits>::column();
+    v_ += RowCopy<kValueUnits>::column();
+#if PAGEJIT_EVEN_ROWS
+    k_ += RowCopy<kKeyUnits>::first_row(row_warp) * params.k_stride_token;
+    v_ += RowCopy<kValueUnits>::first_row(row_warp) * params.v_stride_token;
+#endif
+    // Held, or each stage would have them multiplied out from the strides.
+    k_ = dev::hold(k_);
+    v_ = dev::hold(v_);
+#endif
 #if PAGEJIT_TOKEN_SCALES
     k_scale_ = params.k_scale + kv_head_idx * params.k_scale_stride_head;
     v_scale_ = params.v_scale + kv_head_idx * params.v_scale_stride_head;
@@ -175,8 +196,6 @@ class KvStream {
     dev::cp_async_commit();
     if (has_tile) copy_v(stage, rows.v, valid);
 #else
-    constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
-    constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
 #if PAGEJIT_TOKEN_SCALES
     if (has_tile) copy_scales(stage, rows, valid);
@@ -209,6 +228,15 @@ class KvStream {
 #endif
   }
 
+  // Of a token, or with even rows of a stage's first one.
+  PAGEJIT_DEVICE static int place_in_block(int token) {
+#if PAGEJIT_EVEN_ROWS
+    // Stages begin at multiples of their size.
+    if (kConfig.block_size == kConfig.group_tokens) return 0;
+#endif
+    return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
+  }
+
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
     const int token = first_token(tile_idx) + lane_of_row();
 #if PAGEJIT_KV_CONTIGUOUS
@@ -220,7 +248,7 @@ class KvStream {
     return {row * params_.k_stride_token, row * params_.v_stride_token};
 #endif
 #else
-    const int64_t token_in_block = static_cast<uint32_t>(token) % kConfig.block_size;
+    const int64_t token_in_block = place_in_block(token);
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
 #if PAGEJIT_KV_VLLM
@@ -303,13 +331,12 @@ class KvStream {
     using Copy = RowCopy<kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
-    const int lane = dev::lane_idx();
-    const int first_row = row_warp_ * Copy::kRowsPerPass + lane / Copy::kPartChunks;
-    const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
+    const int first_row = Copy::first_row(row_warp_);
+    const int column = Copy::column();
     const bool has_column =
-        32 % Copy::kPartChunks == 0 || lane < Copy::kRowsPerPass * Copy::kPartChunks;
+        32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
 #if PAGEJIT_EVEN_ROWS
-    const KvElement* from = cache + offset + first_row * stride_token;
+    const KvElement* from = cache + offset;
 #endif
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -321,8 +348,8 @@ class KvStream {
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
-          const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][element], from + element, valid.has(row));
+          const int further = part * Copy::kPartChunks * Copy::kChunkElements;
+          copy_chunk(&rows[row][column + further], from + further, valid.has(row));
         }
       }
 #if PAGEJIT_EVEN_ROWS
@@ -364,7 +391,9 @@ class KvStream {
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage (&ring_)[kConfig.num_stages];
-  const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
+  // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this lane
+  // copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
+  const KvElement* k_;
   const KvElement* v_;
 #if PAGEJIT_TOKEN_SCALES
   const float* k_scale_;  // [num_blocks, block_size] of this KV head, by strides
@@ -381,3 +410,39 @@ class KvStream {
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
+
+// The block ids of the first kStages tiles, all asked for at once: one latency, not one per stage.
+#if PAGEJIT_EVEN_ROWS
+class FirstBlocks {
+ public:
+  PAGEJIT_DEVICE explicit FirstBlocks(const KvStream& stream)
+      : block_(stream.find_block(dev::lane_idx() < KvStream::kStages ? dev::lane_idx()
+                                                                     : stream.num_tiles())) {
+    static_assert(KvStream::kStages <= 32);
+  }
+  PAGEJIT_DEVICE int of_tile(int tile_idx) const { return dev::shuffle(block_, tile_idx); }
+
+ private:
+  int block_;  // of tile `lane`
+};
+#else
+class FirstBlocks {
+ public:
+  PAGEJIT_DEVICE explicit FirstBlocks(const KvStream& stream) {
+#pragma unroll
+    for (int tile = 0; tile < KvStream::kStages; ++tile) blocks_[tile] = stream.find_block(tile);
+  }
+  PAGEJIT_DEVICE int of_tile(int tile_idx) const {
+    int block = blocks_[0];
+    // A constant index for each tile keeps them in registers.
+#pragma unroll
+    for (int i = 1; i < KvStream::kStages; ++i) {
+      if (tile_idx == i) block = blocks_[i];
+    }
+    return block;
+  }
+
+ private:
+  int blocks_[KvStream::kStages];
+};
+#endif

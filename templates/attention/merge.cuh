@@ -36,33 +36,31 @@ PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
 // Where the results of one CTA's rows go: those of one sequence and KV head.
 struct AttentionOutput {
   static constexpr int kPartialRows = pagejit_shared::partial_rows(kConfig);
+  static constexpr int kPartialRowBytes = pagejit_shared::partial_row_bytes(kConfig.head_size_v);
 
-  OutElement* out;  // [query tokens of the sequence, group_size, head_size_v] by strides
-  int64_t out_stride_token;
-  int64_t out_stride_head;
-  float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
-  int64_t num_heads;  // of the model
-#if PAGEJIT_SINKS
-  const float* sinks;  // [group_size]
-#endif
-  int row_begin;       // the CTA's first row
+  const AttentionParams& params;
+  int query_begin;  // the sequence's first query token
+  int first_head;   // of this KV head's query heads
+  int row_begin;    // the CTA's first row
   int num_rows;
-  PartialStats* stats;  // [num_splits, kPartialRows]
-  float* acc;           // [num_splits, kPartialRows, head_size_v]
-  uint32_t* counters;   // [merge units]
-  float scale_log2;     // of differences of maxima; positive
+  int sequence_head;  // of the launch's sequences (or row tiles) x KV heads
+  float scale_log2;   // of differences of maxima; positive
 #if PAGEJIT_KV_HEAD_SCALES || PAGEJIT_OUT_FP8
-  float result_scale;   // from weighted codes of V to what is rounded
+  float result_scale;  // from weighted codes of V to what is rounded
 #endif
 
-  PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
-    const int64_t num_kv_heads = params.num_kv_heads;
-    const int64_t head = work.kv_head_idx * static_cast<int64_t>(kConfig.group_size);
-    const int64_t query_begin = work.query_begin;
-    row_begin = work.row_begin;
-    num_rows = work.num_rows;
-    num_heads = num_kv_heads * kConfig.group_size;
-    scale_log2 = score_scale_log2(params, work);
+  PAGEJIT_DEVICE AttentionOutput(const AttentionParams& p, const AttentionWork& work)
+      : params(p),
+        query_begin(work.query_begin),
+        first_head(work.kv_head_idx * kConfig.group_size),
+        row_begin(work.row_begin),
+        num_rows(work.num_rows),
+        scale_log2(score_scale_log2(p, work)) {
+#if PAGEJIT_SPLIT_ROW_TILES
+    sequence_head = work.row_tile * p.num_kv_heads + work.kv_head_idx;
+#else
+    sequence_head = work.seq_idx * p.num_kv_heads + work.kv_head_idx;
+#endif
 #if PAGEJIT_KV_HEAD_SCALES || PAGEJIT_OUT_FP8
     result_scale = 1.0f;
 #endif
@@ -70,35 +68,23 @@ struct AttentionOutput {
     result_scale = work.v_scale;
 #endif
 #if PAGEJIT_OUT_FP8
-    result_scale /= dev::load_global_nc(params.out_scale);
+    result_scale /= dev::load_global_nc(p.out_scale);
 #endif
-    out_stride_token = params.out_stride_token;
-    out_stride_head = params.out_stride_head;
-    out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
-          head * out_stride_head;
-    lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#if PAGEJIT_SINKS
-    sinks = params.sinks + head;
-#endif
-#if PAGEJIT_SPLIT_ROW_TILES
-    const int64_t sequence_head = work.row_tile * num_kv_heads + work.kv_head_idx;
-    const int num_sequences = params.num_row_tiles;
-#else
-    const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
-    const int num_sequences = params.num_seqs;
-#endif
-    auto* workspace = static_cast<unsigned char*>(params.workspace);
-    const int64_t partial = sequence_head * params.num_splits * kPartialRows;
-    stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
-            partial;
-    acc = reinterpret_cast<float*>(
-              workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
-                                                             params.num_splits, kPartialRows)) +
-          partial * kConfig.head_size_v;
-    counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
-               sequence_head * pagejit_shared::merge_units(kPartialRows);
   }
 
+  // A row's partial result of a split. As many as there may be (kMergeCounterCapacity, kMaxSplits)
+  // are counted in 32 bits.
+  PAGEJIT_DEVICE unsigned char* partial(int split, int row) const {
+    const uint32_t index =
+        static_cast<uint32_t>((sequence_head * params.num_splits + split) * kPartialRows + row);
+    return static_cast<unsigned char*>(params.workspace) + pagejit_shared::kPartialsOffset +
+           index * static_cast<int64_t>(kPartialRowBytes);
+  }
+  PAGEJIT_DEVICE uint32_t* counter(int unit) const {
+    return reinterpret_cast<uint32_t*>(static_cast<unsigned char*>(params.workspace) +
+                                       pagejit_shared::kCountersOffset) +
+           (sequence_head * pagejit_shared::merge_units(kPartialRows) + unit);
+  }
   // Merge units that have rows.
   PAGEJIT_DEVICE int num_units() const {
     if (kPartialRows <= pagejit_shared::kMergeUnitRows) return 1;  // known to the compiler
@@ -151,7 +137,8 @@ struct Partial {
 #if PAGEJIT_SINKS
 // The sink takes part in the sum, without a value.
 PAGEJIT_DEVICE void add_sink(const AttentionOutput& output, int head, Partial& partial) {
-  const float logit = dev::load_global_nc(output.sinks + head) * kLog2E / output.scale_log2;
+  const float* sinks = output.params.sinks + output.first_head;
+  const float logit = dev::load_global_nc(sinks + head) * kLog2E / output.scale_log2;
   partial.add_split({logit, 1.0f}, {}, output.scale_log2);
 }
 
@@ -171,13 +158,17 @@ PAGEJIT_DEVICE void store_result(const AttentionOutput& output, int row, int ele
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
-  OutElement* start =
-      output.out + place.token * output.out_stride_token + place.head * output.out_stride_head;
+  const AttentionParams& params = output.params;
+  const int64_t token = output.query_begin + place.token;
+  const int64_t head = output.first_head + place.head;
+  OutElement* start = static_cast<OutElement*>(params.out) + token * params.out_stride_token +
+                      head * params.out_stride_head;
   dev::store_global(reinterpret_cast<decltype(round_to_out({}))*>(start + element), result);
-  if (element == 0 && output.lse != nullptr) {
+  if (element == 0 && params.lse != nullptr) {
     const float lse_log2 =
         partial.row_max * output.scale_log2 + dev::log2_approx(partial.row_sum);
-    dev::store_global(output.lse + place.token * output.num_heads + place.head, kLn2 * lse_log2);
+    const int64_t num_heads = params.num_kv_heads * kConfig.group_size;
+    dev::store_global(params.lse + token * num_heads + head, kLn2 * lse_log2);
   }
 }
 
@@ -247,18 +238,17 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput& output, SplitBatch& 
                                      int row, int element, int num_splits) {
   constexpr int kBatch = Traits::kSplitsAtOnce;
   // The next splits' rows are at constant distances.
-  const PartialStats* stats = output.stats + row;
-  const float* acc = output.acc + row * kConfig.head_size_v + element;
+  const unsigned char* partial = output.partial(0, row);
+  const int acc_offset = pagejit_shared::kPartialAccOffset + element * 4;
   Partial sum;
 #pragma unroll 1
   for (int left = num_splits; left > 0; left -= kBatch) {
     const int count = left < kBatch ? left : kBatch;
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      dev::cp_async_8(&batch.stats[i][thread], stats, true);
-      dev::cp_async_16(&batch.acc[i][thread], acc, true);
-      stats += output.kPartialRows;
-      acc += output.kPartialRows * kConfig.head_size_v;
+      dev::cp_async_8(&batch.stats[i][thread], partial, true);
+      dev::cp_async_16(&batch.acc[i][thread], partial + acc_offset, true);
+      partial += output.kPartialRows * output.kPartialRowBytes;
     }
     dev::cp_async_commit();
     dev::cp_async_wait<0>();
@@ -300,11 +290,13 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
     if (of_splits || work.num_active_splits <= 1) {
       store_result(output, row, element, partial);
     } else {
-      const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
-      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * kConfig.head_size_v + element),
-                        partial.acc);
+      unsigned char* to = output.partial(work.split_idx, row);
+      dev::store_global(
+          reinterpret_cast<Quad*>(to + pagejit_shared::kPartialAccOffset + element * 4),
+          partial.acc);
       if (element == 0) {
-        dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
+        dev::store_global(reinterpret_cast<PartialStats*>(to),
+                          PartialStats{partial.row_max, partial.row_sum});
       }
     }
   }
@@ -317,7 +309,7 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   dev::sync_cta();  // this split's partials are written before one thread publishes them
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
-    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
+    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counter(unit), limit);
 #if PAGEJIT_DEBUG
     if (arrived > limit) {
       report_debug(params, pagejit_shared::kDebugBadCounter, work.seq_idx, unit, arrived);

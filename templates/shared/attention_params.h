@@ -281,6 +281,7 @@ struct AttentionParams {
   int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
   int num_row_tiles;     // where is_ragged: see row_tiles_bound(); at least 1
   int num_splits;
+  unsigned splits_reciprocal;  // split_reciprocal(num_splits)
   int min_split_tokens;  // a split has at least this many tokens (a multiple of the tile), but for
                          // the last
   int window_left;       // where has_window: keys before and behind a query token's own position
@@ -325,9 +326,21 @@ PAGEJIT_HOST_DEVICE constexpr int row_tiles_bound(int num_seqs, int num_query_to
   return bound > 1 ? bound : 1;
 }
 
+// A launch's splits as a factor, since the device would take a division for each CTA: 2^32 /
+// num_splits, rounded up.
+PAGEJIT_HOST_DEVICE constexpr unsigned split_reciprocal(int num_splits) {
+  return num_splits > 1 ? 0xffffffffu / static_cast<unsigned>(num_splits) + 1 : 0;
+}
+// The least number of tiles per split with which num_splits >= 2 splits hold num_tiles. From 2^32 /
+// num_splits tiles on it may be one more than the least.
+PAGEJIT_HOST_DEVICE constexpr unsigned tiles_per_split(unsigned num_tiles, int num_splits,
+                                                       unsigned reciprocal) {
+  const unsigned long long last = num_tiles + static_cast<unsigned>(num_splits) - 1;
+  return static_cast<unsigned>(last * reciprocal >> 32);
+}
+
 // ---- Workspace ----
-// header | counters (fixed offset, fixed capacity) | statistics of all partials | accumulators of
-// all partials
+// header | counters (fixed offset, fixed capacity) | partial results of rows
 //
 // Contract: counters are zero before the first launch (workspace_init) and reset themselves; they
 // lie at a fixed offset with a fixed capacity, so that no other batch size or spec ever puts
@@ -367,33 +380,29 @@ static_assert(sizeof(WorkspaceHeader) == 64);
 constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
-// Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
-// accumulators: f32 [sequence, KV head, split, row, head_size_v], not normalised. Where
-// splits_row_tiles, "sequence" is a row tile here and in the functions below, as it is for the
-// counters.
+// What a split has of a row: the greatest score and the sum of the probabilities.
 struct PartialStats {
   float row_max;
   float row_sum;
 };
 
+// A row's partial result: its PartialStats, then, at a multiple of 32 bytes, f32 accumulators
+// [head_size_v], not normalised. Partial results lie by [sequence, KV head, split, row]; where
+// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters.
+constexpr int kPartialAccOffset = 32;
+PAGEJIT_HOST_DEVICE constexpr int partial_row_bytes(int head_size_v) {
+  return kPartialAccOffset + head_size_v * 4;
+}
+
 PAGEJIT_HOST_DEVICE constexpr int merge_units(int num_rows) {
   return (num_rows + kMergeUnitRows - 1) / kMergeUnitRows;
 }
 
-PAGEJIT_HOST_DEVICE constexpr long long partial_stats_offset() { return kPartialsOffset; }
-PAGEJIT_HOST_DEVICE constexpr long long partial_acc_offset(long long num_seqs,
-                                                           long long num_kv_heads,
-                                                           long long num_splits,
-                                                           long long num_rows) {
-  long long bytes = num_seqs * num_kv_heads * num_splits * num_rows *
-                    static_cast<long long>(sizeof(PartialStats));
-  return kPartialsOffset + (bytes + 255) / 256 * 256;
-}
 PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads,
                                                         long long num_splits, long long num_rows,
-                                                        long long head_size_v) {
-  return partial_acc_offset(num_seqs, num_kv_heads, num_splits, num_rows) +
-         num_seqs * num_kv_heads * num_splits * num_rows * head_size_v * 4;
+                                                        int head_size_v) {
+  return kPartialsOffset +
+         num_seqs * num_kv_heads * num_splits * num_rows * partial_row_bytes(head_size_v);
 }
 
 }  // namespace pagejit_shared

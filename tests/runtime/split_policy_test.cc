@@ -109,4 +109,29 @@ TEST(SplitPolicyTest, ManyHeadsToMergeMakeFewerSplits) {
 }
 
 }  // namespace
+TEST(SplitReciprocalTest, IsADivisionRoundedUp) {
+  const auto expect_quotient = [](uint64_t num_tiles, int num_splits) {
+    const uint32_t reciprocal = pagejit_shared::split_reciprocal(num_splits);
+    const uint64_t quotient = (num_tiles + num_splits - 1) / num_splits;
+    const uint64_t found =
+        pagejit_shared::tiles_per_split(static_cast<uint32_t>(num_tiles), num_splits, reciprocal);
+    if (num_tiles + num_splits <= (uint64_t{1} << 32) / num_splits) {
+      EXPECT_EQ(found, quotient) << num_tiles << " by " << num_splits;
+    } else {
+      EXPECT_GE(found, quotient) << num_tiles << " by " << num_splits;
+      EXPECT_LE(found, quotient + 1) << num_tiles << " by " << num_splits;
+    }
+  };
+  for (int num_splits = 2; num_splits <= kMaxSplits; ++num_splits) {
+    for (uint64_t num_tiles = 0; num_tiles <= 3000; ++num_tiles) {
+      expect_quotient(num_tiles, num_splits);
+    }
+    for (uint64_t last : {uint64_t{1} << 22, uint64_t{1} << 27, (uint64_t{1} << 31) - 1}) {
+      for (uint64_t num_tiles = last - 1000; num_tiles <= last; ++num_tiles) {
+        expect_quotient(num_tiles, num_splits);
+      }
+    }
+  }
+}
+
 }  // namespace pagejit

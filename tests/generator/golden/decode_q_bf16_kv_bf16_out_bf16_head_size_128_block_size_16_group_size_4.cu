@@ -340,6 +340,7 @@ struct AttentionParams {
   int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
   int num_row_tiles;     // where is_ragged: see row_tiles_bound(); at least 1
   int num_splits;
+  unsigned splits_reciprocal;  // split_reciprocal(num_splits)
   int min_split_tokens;  // a split has at least this many tokens (a multiple of the tile), but for
                          // the last
   int window_left;       // where has_window: keys before and behind a query token's own position
@@ -384,9 +385,21 @@ PAGEJIT_HOST_DEVICE constexpr int row_tiles_bound(int num_seqs, int num_query_to
   return bound > 1 ? bound : 1;
 }
 
+// A launch's splits as a factor, since the device would take a division for each CTA: 2^32 /
+// num_splits, rounded up.
+PAGEJIT_HOST_DEVICE constexpr unsigned split_reciprocal(int num_splits) {
+  return num_splits > 1 ? 0xffffffffu / static_cast<unsigned>(num_splits) + 1 : 0;
+}
+// The least number of tiles per split with which num_splits >= 2 splits hold num_tiles. From 2^32 /
+// num_splits tiles on it may be one more than the least.
+PAGEJIT_HOST_DEVICE constexpr unsigned tiles_per_split(unsigned num_tiles, int num_splits,
+                                                       unsigned reciprocal) {
+  const unsigned long long last = num_tiles + static_cast<unsigned>(num_splits) - 1;
+  return static_cast<unsigned>(last * reciprocal >> 32);
+}
+
 // ---- Workspace ----
-// header | counters (fixed offset, fixed capacity) | statistics of all partials | accumulators of
-// all partials
+// header | counters (fixed offset, fixed capacity) | partial results of rows
 //
 // Contract: counters are zero before the first launch (workspace_init) and reset themselves; they
 // lie at a fixed offset with a fixed capacity, so that no other batch size or spec ever puts
@@ -426,33 +439,29 @@ static_assert(sizeof(WorkspaceHeader) == 64);
 constexpr long long kCountersOffset = 256;
 constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
 
-// Partial statistics: {greatest score; row sum} per (sequence, KV head, split, row). Partial
-// accumulators: f32 [sequence, KV head, split, row, head_size_v], not normalised. Where
-// splits_row_tiles, "sequence" is a row tile here and in the functions below, as it is for the
-// counters.
+// What a split has of a row: the greatest score and the sum of the probabilities.
 struct PartialStats {
   float row_max;
   float row_sum;
 };
 
+// A row's partial result: its PartialStats, then, at a multiple of 32 bytes, f32 accumulators
+// [head_size_v], not normalised. Partial results lie by [sequence, KV head, split, row]; where
+// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters.
+constexpr int kPartialAccOffset = 32;
+PAGEJIT_HOST_DEVICE constexpr int partial_row_bytes(int head_size_v) {
+  return kPartialAccOffset + head_size_v * 4;
+}
+
 PAGEJIT_HOST_DEVICE constexpr int merge_units(int num_rows) {
   return (num_rows + kMergeUnitRows - 1) / kMergeUnitRows;
 }
 
-PAGEJIT_HOST_DEVICE constexpr long long partial_stats_offset() { return kPartialsOffset; }
-PAGEJIT_HOST_DEVICE constexpr long long partial_acc_offset(long long num_seqs,
-                                                           long long num_kv_heads,
-                                                           long long num_splits,
-                                                           long long num_rows) {
-  long long bytes = num_seqs * num_kv_heads * num_splits * num_rows *
-                    static_cast<long long>(sizeof(PartialStats));
-  return kPartialsOffset + (bytes + 255) / 256 * 256;
-}
 PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads,
                                                         long long num_splits, long long num_rows,
-                                                        long long head_size_v) {
-  return partial_acc_offset(num_seqs, num_kv_heads, num_splits, num_rows) +
-         num_seqs * num_kv_heads * num_splits * num_rows * head_size_v * 4;
+                                                        int head_size_v) {
+  return kPartialsOffset +
+         num_seqs * num_kv_heads * num_splits * num_rows * partial_row_bytes(head_size_v);
 }
 
 }  // namespace pagejit_shared
@@ -676,9 +685,10 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   if (params.num_splits > 1 && may_split(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
-    const uint32_t num_splits = static_cast<uint32_t>(params.num_splits);
-    const uint32_t even = (length + num_splits - 1) / num_splits;
-    const uint32_t whole_tiles = (even + kTileTokens - 1) / kTileTokens * kTileTokens;
+    const uint32_t num_tiles = (length + kTileTokens - 1) / kTileTokens;
+    const uint32_t whole_tiles =
+        pagejit_shared::tiles_per_split(num_tiles, params.num_splits, params.splits_reciprocal) *
+        kTileTokens;
     const uint32_t least = static_cast<uint32_t>(params.min_split_tokens);
     const uint32_t split_tokens = whole_tiles < least ? least : whole_tiles;
     const uint32_t skipped = split_tokens * static_cast<uint32_t>(work.split_idx);
@@ -694,7 +704,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
-#line 135 "attention/find_work.cuh"
+#line 136 "attention/find_work.cuh"
 }
 #line 83 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
@@ -731,12 +741,22 @@ struct RowCopy {
   static constexpr int kParts = least_parts();
   static constexpr int kPartChunks = kChunks / kParts;
   static constexpr int kRowsPerPass = 32 / kPartChunks;
+
+  // Where a lane begins: the row among those of a stage, and the element.
+  PAGEJIT_DEVICE static int first_row(int row_warp) {
+    return row_warp * kRowsPerPass + dev::lane_idx() / kPartChunks;
+  }
+  PAGEJIT_DEVICE static int column() { return dev::lane_idx() % kPartChunks * kChunkElements; }
 };
-#line 39 "attention/load_kv.cuh"
+#line 45 "attention/load_kv.cuh"
 
 class KvStream {
  public:
   static constexpr int kStages = kConfig.num_stages;
+#line 50 "attention/load_kv.cuh"
+  static constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
+  static constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
+#line 53 "attention/load_kv.cuh"
 
   PAGEJIT_DEVICE KvStream(const AttentionParams& params, const AttentionWork& work,
                           KvStage (&ring)[kConfig.num_stages], int token_group, int row_warp)
@@ -744,10 +764,20 @@ class KvStream {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 59 "attention/load_kv.cuh"
+#line 61 "attention/load_kv.cuh"
+    k_ += RowCopy<kKeyUnits>::column();
+    v_ += RowCopy<kValueUnits>::column();
+#line 64 "attention/load_kv.cuh"
+    k_ += RowCopy<kKeyUnits>::first_row(row_warp) * params.k_stride_token;
+    v_ += RowCopy<kValueUnits>::first_row(row_warp) * params.v_stride_token;
+#line 67 "attention/load_kv.cuh"
+    // Held, or each stage would have them multiplied out from the strides.
+    k_ = dev::hold(k_);
+    v_ = dev::hold(v_);
+#line 80 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 62 "attention/load_kv.cuh"
+#line 83 "attention/load_kv.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -762,7 +792,7 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
-#line 82 "attention/load_kv.cuh"
+#line 103 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
@@ -774,7 +804,7 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
-#line 108 "attention/load_kv.cuh"
+#line 129 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
@@ -782,28 +812,28 @@ class KvStream {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
              i += kConfig.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][kConfig.head_size]) = Pad{};
-#line 116 "attention/load_kv.cuh"
+#line 137 "attention/load_kv.cuh"
           *reinterpret_cast<Pad*>(&ring_[stage].v[i][kConfig.head_size_v]) = Pad{};
-#line 124 "attention/load_kv.cuh"
+#line 145 "attention/load_kv.cuh"
         }
       }
     }
-#line 128 "attention/load_kv.cuh"
+#line 149 "attention/load_kv.cuh"
   }
 
   // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
   // coalesced. 0 where there is no token or no block.
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
-#line 136 "attention/load_kv.cuh"
+#line 157 "attention/load_kv.cuh"
     const int token = first_token(tile_idx) + lane_of_row();
     bool exists =
         tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
-#line 142 "attention/load_kv.cuh"
+#line 163 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 151 "attention/load_kv.cuh"
+#line 172 "attention/load_kv.cuh"
     return block_id;
-#line 153 "attention/load_kv.cuh"
+#line 174 "attention/load_kv.cuh"
   }
 
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
@@ -812,58 +842,65 @@ class KvStream {
   PAGEJIT_DEVICE void issue(int tile_idx, int block) {
     KvStage& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 165 "attention/load_kv.cuh"
+#line 186 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 170 "attention/load_kv.cuh"
+#line 191 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 172 "attention/load_kv.cuh"
+#line 193 "attention/load_kv.cuh"
     const KvRowOffsets rows = row_offsets(tile_idx, block);
-#line 178 "attention/load_kv.cuh"
-    constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
-    constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
+#line 199 "attention/load_kv.cuh"
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
-#line 184 "attention/load_kv.cuh"
+#line 203 "attention/load_kv.cuh"
     dev::cp_async_commit();
     if (has_tile) copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
-#line 187 "attention/load_kv.cuh"
+#line 206 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 198 "attention/load_kv.cuh"
+#line 217 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 201 "attention/load_kv.cuh"
+#line 220 "attention/load_kv.cuh"
   };
 
   // Which token of a stage this lane looks up.
   PAGEJIT_DEVICE static int lane_of_row() {
-#line 206 "attention/load_kv.cuh"
+#line 225 "attention/load_kv.cuh"
     return 0;
-#line 210 "attention/load_kv.cuh"
+#line 229 "attention/load_kv.cuh"
+  }
+
+  // Of a token, or with even rows of a stage's first one.
+  PAGEJIT_DEVICE static int place_in_block(int token) {
+#line 234 "attention/load_kv.cuh"
+    // Stages begin at multiples of their size.
+    if (kConfig.block_size == kConfig.group_tokens) return 0;
+#line 237 "attention/load_kv.cuh"
+    return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
   }
 
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
     const int token = first_token(tile_idx) + lane_of_row();
-#line 223 "attention/load_kv.cuh"
-    const int64_t token_in_block = static_cast<uint32_t>(token) % kConfig.block_size;
+#line 251 "attention/load_kv.cuh"
+    const int64_t token_in_block = place_in_block(token);
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 236 "attention/load_kv.cuh"
+#line 264 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 240 "attention/load_kv.cuh"
+#line 268 "attention/load_kv.cuh"
   }
 
-#line 247 "attention/load_kv.cuh"
+#line 275 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 251 "attention/load_kv.cuh"
+#line 279 "attention/load_kv.cuh"
 
-#line 297 "attention/load_kv.cuh"
+#line 325 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -873,29 +910,28 @@ class KvStream {
     using Copy = RowCopy<kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
-    const int lane = dev::lane_idx();
-    const int first_row = row_warp_ * Copy::kRowsPerPass + lane / Copy::kPartChunks;
-    const int column = lane % Copy::kPartChunks * Copy::kChunkElements;
+    const int first_row = Copy::first_row(row_warp_);
+    const int column = Copy::column();
     const bool has_column =
-        32 % Copy::kPartChunks == 0 || lane < Copy::kRowsPerPass * Copy::kPartChunks;
-#line 312 "attention/load_kv.cuh"
-    const KvElement* from = cache + offset + first_row * stride_token;
-#line 314 "attention/load_kv.cuh"
+        32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
+#line 339 "attention/load_kv.cuh"
+    const KvElement* from = cache + offset;
+#line 341 "attention/load_kv.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-#line 320 "attention/load_kv.cuh"
+#line 347 "attention/load_kv.cuh"
       const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
-          const int element = column + part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][element], from + element, valid.has(row));
+          const int further = part * Copy::kPartChunks * Copy::kChunkElements;
+          copy_chunk(&rows[row][column + further], from + further, valid.has(row));
         }
       }
-#line 329 "attention/load_kv.cuh"
+#line 356 "attention/load_kv.cuh"
       from += kRowsAtOnce * stride_token;
-#line 331 "attention/load_kv.cuh"
+#line 358 "attention/load_kv.cuh"
     }
   }
 
@@ -909,21 +945,38 @@ class KvStream {
     }
   }
 
-#line 363 "attention/load_kv.cuh"
+#line 390 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
   KvStage (&ring_)[kConfig.num_stages];
-  const KvElement* k_;  // [num_blocks, block_size, head_size] of this KV head, by strides
+  // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this lane
+  // copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
+  const KvElement* k_;
   const KvElement* v_;
-#line 376 "attention/load_kv.cuh"
+#line 405 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 378 "attention/load_kv.cuh"
+#line 407 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
   int read_stage_ = 0;
   int write_stage_ = 0;
+};
+
+// The block ids of the first kStages tiles, all asked for at once: one latency, not one per stage.
+#line 416 "attention/load_kv.cuh"
+class FirstBlocks {
+ public:
+  PAGEJIT_DEVICE explicit FirstBlocks(const KvStream& stream)
+      : block_(stream.find_block(dev::lane_idx() < KvStream::kStages ? dev::lane_idx()
+                                                                     : stream.num_tiles())) {
+    static_assert(KvStream::kStages <= 32);
+  }
+  PAGEJIT_DEVICE int of_tile(int tile_idx) const { return dev::shuffle(block_, tile_idx); }
+
+ private:
+  int block_;  // of tile `lane`
 };
 #line 87 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
@@ -1372,51 +1425,42 @@ PAGEJIT_DEVICE HalfQuad round_to_out(const Quad& x) {
 // Where the results of one CTA's rows go: those of one sequence and KV head.
 struct AttentionOutput {
   static constexpr int kPartialRows = pagejit_shared::partial_rows(kConfig);
+  static constexpr int kPartialRowBytes = pagejit_shared::partial_row_bytes(kConfig.head_size_v);
 
-  OutElement* out;  // [query tokens of the sequence, group_size, head_size_v] by strides
-  int64_t out_stride_token;
-  int64_t out_stride_head;
-  float* lse;       // [query tokens of the sequence, num_heads] from this KV head's first, or null
-  int64_t num_heads;  // of the model
-#line 48 "attention/merge.cuh"
-  int row_begin;       // the CTA's first row
+  const AttentionParams& params;
+  int query_begin;  // the sequence's first query token
+  int first_head;   // of this KV head's query heads
+  int row_begin;    // the CTA's first row
   int num_rows;
-  PartialStats* stats;  // [num_splits, kPartialRows]
-  float* acc;           // [num_splits, kPartialRows, head_size_v]
-  uint32_t* counters;   // [merge units]
-  float scale_log2;     // of differences of maxima; positive
-#line 57 "attention/merge.cuh"
+  int sequence_head;  // of the launch's sequences (or row tiles) x KV heads
+  float scale_log2;   // of differences of maxima; positive
+#line 51 "attention/merge.cuh"
 
-  PAGEJIT_DEVICE AttentionOutput(const AttentionParams& params, const AttentionWork& work) {
-    const int64_t num_kv_heads = params.num_kv_heads;
-    const int64_t head = work.kv_head_idx * static_cast<int64_t>(kConfig.group_size);
-    const int64_t query_begin = work.query_begin;
-    row_begin = work.row_begin;
-    num_rows = work.num_rows;
-    num_heads = num_kv_heads * kConfig.group_size;
-    scale_log2 = score_scale_log2(params, work);
-#line 75 "attention/merge.cuh"
-    out_stride_token = params.out_stride_token;
-    out_stride_head = params.out_stride_head;
-    out = static_cast<OutElement*>(params.out) + query_begin * out_stride_token +
-          head * out_stride_head;
-    lse = params.lse == nullptr ? nullptr : params.lse + query_begin * num_heads + head;
-#line 87 "attention/merge.cuh"
-    const int64_t sequence_head = work.seq_idx * num_kv_heads + work.kv_head_idx;
-    const int num_sequences = params.num_seqs;
-#line 90 "attention/merge.cuh"
-    auto* workspace = static_cast<unsigned char*>(params.workspace);
-    const int64_t partial = sequence_head * params.num_splits * kPartialRows;
-    stats = reinterpret_cast<PartialStats*>(workspace + pagejit_shared::partial_stats_offset()) +
-            partial;
-    acc = reinterpret_cast<float*>(
-              workspace + pagejit_shared::partial_acc_offset(num_sequences, num_kv_heads,
-                                                             params.num_splits, kPartialRows)) +
-          partial * kConfig.head_size_v;
-    counters = reinterpret_cast<uint32_t*>(workspace + pagejit_shared::kCountersOffset) +
-               sequence_head * pagejit_shared::merge_units(kPartialRows);
+  PAGEJIT_DEVICE AttentionOutput(const AttentionParams& p, const AttentionWork& work)
+      : params(p),
+        query_begin(work.query_begin),
+        first_head(work.kv_head_idx * kConfig.group_size),
+        row_begin(work.row_begin),
+        num_rows(work.num_rows),
+        scale_log2(score_scale_log2(p, work)) {
+#line 62 "attention/merge.cuh"
+    sequence_head = work.seq_idx * p.num_kv_heads + work.kv_head_idx;
+#line 73 "attention/merge.cuh"
   }
 
+  // A row's partial result of a split. As many as there may be (kMergeCounterCapacity, kMaxSplits)
+  // are counted in 32 bits.
+  PAGEJIT_DEVICE unsigned char* partial(int split, int row) const {
+    const uint32_t index =
+        static_cast<uint32_t>((sequence_head * params.num_splits + split) * kPartialRows + row);
+    return static_cast<unsigned char*>(params.workspace) + pagejit_shared::kPartialsOffset +
+           index * static_cast<int64_t>(kPartialRowBytes);
+  }
+  PAGEJIT_DEVICE uint32_t* counter(int unit) const {
+    return reinterpret_cast<uint32_t*>(static_cast<unsigned char*>(params.workspace) +
+                                       pagejit_shared::kCountersOffset) +
+           (sequence_head * pagejit_shared::merge_units(kPartialRows) + unit);
+  }
   // Merge units that have rows.
   PAGEJIT_DEVICE int num_units() const {
     if (kPartialRows <= pagejit_shared::kMergeUnitRows) return 1;  // known to the compiler
@@ -1466,25 +1510,29 @@ struct Partial {
   }
 };
 
-#line 159 "attention/merge.cuh"
+#line 146 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 PAGEJIT_DEVICE void store_result(const AttentionOutput& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row(output.row_begin + row);
-#line 166 "attention/merge.cuh"
+#line 153 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 171 "attention/merge.cuh"
+#line 158 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
-  OutElement* start =
-      output.out + place.token * output.out_stride_token + place.head * output.out_stride_head;
+  const AttentionParams& params = output.params;
+  const int64_t token = output.query_begin + place.token;
+  const int64_t head = output.first_head + place.head;
+  OutElement* start = static_cast<OutElement*>(params.out) + token * params.out_stride_token +
+                      head * params.out_stride_head;
   dev::store_global(reinterpret_cast<decltype(round_to_out({}))*>(start + element), result);
-  if (element == 0 && output.lse != nullptr) {
+  if (element == 0 && params.lse != nullptr) {
     const float lse_log2 =
         partial.row_max * output.scale_log2 + dev::log2_approx(partial.row_sum);
-    dev::store_global(output.lse + place.token * output.num_heads + place.head, kLn2 * lse_log2);
+    const int64_t num_heads = params.num_kv_heads * kConfig.group_size;
+    dev::store_global(params.lse + token * num_heads + head, kLn2 * lse_log2);
   }
 }
 
@@ -1514,7 +1562,7 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer& merge, const OnlineSoftmax& softmax,
   }
 }
 
-#line 229 "attention/merge.cuh"
+#line 220 "attention/merge.cuh"
 // The sum of a row's token groups, four elements of it.
 PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials& groups, int row, int element,
                                      float scale_log2) {
@@ -1536,18 +1584,17 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput& output, SplitBatch& 
                                      int row, int element, int num_splits) {
   constexpr int kBatch = Traits::kSplitsAtOnce;
   // The next splits' rows are at constant distances.
-  const PartialStats* stats = output.stats + row;
-  const float* acc = output.acc + row * kConfig.head_size_v + element;
+  const unsigned char* partial = output.partial(0, row);
+  const int acc_offset = pagejit_shared::kPartialAccOffset + element * 4;
   Partial sum;
 #pragma unroll 1
   for (int left = num_splits; left > 0; left -= kBatch) {
     const int count = left < kBatch ? left : kBatch;
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      dev::cp_async_8(&batch.stats[i][thread], stats, true);
-      dev::cp_async_16(&batch.acc[i][thread], acc, true);
-      stats += output.kPartialRows;
-      acc += output.kPartialRows * kConfig.head_size_v;
+      dev::cp_async_8(&batch.stats[i][thread], partial, true);
+      dev::cp_async_16(&batch.acc[i][thread], partial + acc_offset, true);
+      partial += output.kPartialRows * output.kPartialRowBytes;
     }
     dev::cp_async_commit();
     dev::cp_async_wait<0>();
@@ -1562,7 +1609,7 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput& output, SplitBatch& 
 // Merges one unit's partial results: those of this CTA's token groups, into the result or, where the
 // sequence has several splits, into the workspace; or those of the splits, into the result.
 PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge,
-#line 279 "attention/merge.cuh"
+#line 269 "attention/merge.cuh"
                                const AttentionWork& work, int unit, bool of_splits) {
   constexpr int kRowQuads = kConfig.head_size_v / 4;
   // Opaque: else addresses are found before the loop over tokens, and kept.
@@ -1578,15 +1625,17 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
     } else {
       partial = sum_of_groups(merge.groups, row_in_unit, element, output.scale_log2);
     }
-#line 300 "attention/merge.cuh"
+#line 290 "attention/merge.cuh"
     if (of_splits || work.num_active_splits <= 1) {
       store_result(output, row, element, partial);
     } else {
-      const int64_t place = static_cast<int64_t>(work.split_idx) * output.kPartialRows + row;
-      dev::store_global(reinterpret_cast<Quad*>(output.acc + place * kConfig.head_size_v + element),
-                        partial.acc);
+      unsigned char* to = output.partial(work.split_idx, row);
+      dev::store_global(
+          reinterpret_cast<Quad*>(to + pagejit_shared::kPartialAccOffset + element * 4),
+          partial.acc);
       if (element == 0) {
-        dev::store_global(output.stats + place, PartialStats{partial.row_max, partial.row_sum});
+        dev::store_global(reinterpret_cast<PartialStats*>(to),
+                          PartialStats{partial.row_max, partial.row_sum});
       }
     }
   }
@@ -1599,8 +1648,8 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   dev::sync_cta();  // this split's partials are written before one thread publishes them
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
-    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counters + unit, limit);
-#line 326 "attention/merge.cuh"
+    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counter(unit), limit);
+#line 318 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
@@ -1634,56 +1683,49 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   constexpr int kStages = kConfig.num_stages;
   KvStream stream(params, work, shared.u.ring[token_group], token_group, row_warp);
 
-  // All block ids of the first tiles at once: one latency, not one per stage.
-  int first_blocks[kStages];
-#pragma unroll
-  for (int tile = 0; tile < kStages; ++tile) first_blocks[tile] = stream.find_block(tile);
+  const FirstBlocks first_blocks(stream);
   stream.clear_pad();
 
   Query query;
   query.load(QuerySource(params, work, kConfig.group_size), shared, row_warp);
   const ScoreChange change(params, work, row_warp);
-#line 39 "attention/attention.cuh"
+#line 36 "attention/attention.cuh"
   const float scale_log2 = score_scale_log2(params, work);
 
-  int block = first_blocks[0];
+  int block = first_blocks.of_tile(0);
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
-#line 48 "attention/attention.cuh"
+#line 45 "attention/attention.cuh"
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
       sync_group(token_group);
-#line 54 "attention/attention.cuh"
+#line 51 "attention/attention.cuh"
     }
     stream.issue(tile + kStages - 1, block);
     if (tile < 0) {
-      // A constant index for each round keeps first_blocks in registers.
-#pragma unroll
-      for (int i = 1; i < kStages; ++i) {
-        if (tile + kStages == i) block = first_blocks[i];
-      }
+      block = first_blocks.of_tile(tile + kStages);
       continue;
     }
     block = stream.find_block(tile + kStages);
-#line 69 "attention/attention.cuh"
+#line 62 "attention/attention.cuh"
 
     const KvStage& stage = stream.next_stage();
     const int first_token = stream.first_token(tile);
     const bool sees = change.sees(first_token);
-#line 76 "attention/attention.cuh"
+#line 69 "attention/attention.cuh"
     uint32_t p[Traits::kTokenTiles][kConfig.row_tiles][2];
-#line 78 "attention/attention.cuh"
+#line 71 "attention/attention.cuh"
     if (sees) {
       Scores scores;
-#line 86 "attention/attention.cuh"
+#line 79 "attention/attention.cuh"
       compute_scores(scores, stage, query);
       change.apply(scores, first_token);
-#line 92 "attention/attention.cuh"
+#line 85 "attention/attention.cuh"
       softmax.step(scores, scale_log2, p);
-#line 94 "attention/attention.cuh"
+#line 87 "attention/attention.cuh"
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
@@ -1723,9 +1765,9 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     } else if ((units_to_merge >> unit & 1) == 0) {
       continue;
     }
-#line 136 "attention/attention.cuh"
+#line 129 "attention/attention.cuh"
     merge_unit(output, merge, work, unit, of_splits);
-#line 138 "attention/attention.cuh"
+#line 131 "attention/attention.cuh"
     if (!of_splits && work.num_active_splits > 1 &&
         arrive_last(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
@@ -1738,13 +1780,13 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared*>(dev::dynamic_shared());
 
-#line 164 "attention/attention.cuh"
+#line 157 "attention/attention.cuh"
   AttentionWork work;
   if (!find_work(params, work)) return;
 
-#line 178 "attention/attention.cuh"
+#line 171 "attention/attention.cuh"
   serve_split(params, work, shared);
-#line 180 "attention/attention.cuh"
+#line 173 "attention/attention.cuh"
 }
 #line 111 "attention/attention.cu.tmpl"
 
