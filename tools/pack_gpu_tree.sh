@@ -20,20 +20,7 @@ max_bytes=64000000
 rm -rf "$carry"
 mkdir -p "$carry"
 
-# Programs and shared libraries of the build, told by their first bytes.
-is_elf() { [ "$(head -c 4 "$1" | od -An -tx1 | tr -d ' ')" = 7f454c46 ]; }
 cd "$tree"
-while IFS= read -r file; do
-  if is_elf "$file"; then
-    mkdir -p "$carry/$(dirname "$file")"
-    cp -P "$file" "$carry/$file"
-  fi
-done < <(find . -path ./carry -prune -o -path '*/CMakeFiles/*' -prune -o -type f -not -name '*.[ao]' \( -perm -u+x -o -name '*.so*' \) -print | sed 's|^\./||')
-find . -path ./carry -prune -o -type l -name '*.so*' -print | sed 's|^\./||' | while IFS= read -r link; do
-  mkdir -p "$carry/$(dirname "$link")"
-  cp -P "$link" "$carry/$link"
-done
-
 # Tests with the label gpu, as "program<TAB>filter<TAB>arguments".
 ctest --show-only=json-v1 -L '^gpu$' | python3 -c '
 import json, os, sys
@@ -51,6 +38,18 @@ for test in json.load(sys.stdin)["tests"]:
 for program, (filters, arguments) in programs.items():
     print(program + "\t" + (":".join(filters) or "*") + "\t" + " ".join(arguments))
 ' > "$carry/gpu_tests.txt"
+
+# What runs there: these tests, the command, its benchmark of the host; and shared libraries, told by their first bytes.
+is_elf() { [ "$(head -c 4 "$1" | od -An -tx1 | tr -d ' ')" = 7f454c46 ]; }
+carry_file() {
+  mkdir -p "$carry/$(dirname "$1")"
+  cp -P "$1" "$carry/$1"
+}
+cut -f1 "$carry/gpu_tests.txt" | while IFS= read -r program; do carry_file "$program"; done
+for program in tools/pagejit tools/pagejit-bench-host; do carry_file "$program"; done
+find . -path ./carry -prune -o -path '*/CMakeFiles/*' -prune -o -name '*.so*' -print | sed 's|^\./||' | while IFS= read -r file; do
+  if [ -L "$file" ] || is_elf "$file"; then carry_file "$file"; fi
+done
 
 # What the loader must find there: glibc, libstdc++ and libgcc of a newer distribution, and our own libraries.
 # Anything else is carried.
