@@ -213,9 +213,11 @@ class KvStream {
     int begin;
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token >= begin && token < end; }
+    PAGEJIT_DEVICE Valid from(int token) const { return {begin - token, end - token}; }
 #else
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
+    PAGEJIT_DEVICE Valid from(int token) const { return {end - token}; }
 #endif
   };
 
@@ -333,6 +335,7 @@ class KvStream {
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int first_row = Copy::first_row(row_warp_);
     const int column = Copy::column();
+    const Valid valid_rows = valid.from(first_row);  // constants are compared with it
     const bool has_column =
         32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
 #if PAGEJIT_EVEN_ROWS
@@ -349,7 +352,8 @@ class KvStream {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int further = part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][column + further], from + further, valid.has(row));
+          copy_chunk(&rows[row][column + further], from + further,
+                     valid_rows.has(pass * kRowsAtOnce));
         }
       }
 #if PAGEJIT_EVEN_ROWS

@@ -860,47 +860,48 @@ class KvStream {
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 217 "attention/load_kv.cuh"
+#line 218 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-#line 220 "attention/load_kv.cuh"
+    PAGEJIT_DEVICE Valid from(int token) const { return {end - token}; }
+#line 222 "attention/load_kv.cuh"
   };
 
   // Which token of a stage this lane looks up.
   PAGEJIT_DEVICE static int lane_of_row() {
-#line 225 "attention/load_kv.cuh"
+#line 227 "attention/load_kv.cuh"
     return 0;
-#line 229 "attention/load_kv.cuh"
+#line 231 "attention/load_kv.cuh"
   }
 
   // Of a token, or with even rows of a stage's first one.
   PAGEJIT_DEVICE static int place_in_block(int token) {
-#line 234 "attention/load_kv.cuh"
+#line 236 "attention/load_kv.cuh"
     // Stages begin at multiples of their size.
     if (kConfig.block_size == kConfig.group_tokens) return 0;
-#line 237 "attention/load_kv.cuh"
+#line 239 "attention/load_kv.cuh"
     return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
   }
 
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
     const int token = first_token(tile_idx) + lane_of_row();
-#line 251 "attention/load_kv.cuh"
+#line 253 "attention/load_kv.cuh"
     const int64_t token_in_block = place_in_block(token);
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 264 "attention/load_kv.cuh"
+#line 266 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 268 "attention/load_kv.cuh"
+#line 270 "attention/load_kv.cuh"
   }
 
-#line 275 "attention/load_kv.cuh"
+#line 277 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 279 "attention/load_kv.cuh"
+#line 281 "attention/load_kv.cuh"
 
-#line 325 "attention/load_kv.cuh"
+#line 327 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -912,26 +913,28 @@ class KvStream {
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int first_row = Copy::first_row(row_warp_);
     const int column = Copy::column();
+    const Valid valid_rows = valid.from(first_row);  // constants are compared with it
     const bool has_column =
         32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
-#line 339 "attention/load_kv.cuh"
+#line 342 "attention/load_kv.cuh"
     const KvElement* from = cache + offset;
-#line 341 "attention/load_kv.cuh"
+#line 344 "attention/load_kv.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-#line 347 "attention/load_kv.cuh"
+#line 350 "attention/load_kv.cuh"
       const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int further = part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][column + further], from + further, valid.has(row));
+          copy_chunk(&rows[row][column + further], from + further,
+                     valid_rows.has(pass * kRowsAtOnce));
         }
       }
-#line 356 "attention/load_kv.cuh"
+#line 360 "attention/load_kv.cuh"
       from += kRowsAtOnce * stride_token;
-#line 358 "attention/load_kv.cuh"
+#line 362 "attention/load_kv.cuh"
     }
   }
 
@@ -945,7 +948,7 @@ class KvStream {
     }
   }
 
-#line 390 "attention/load_kv.cuh"
+#line 394 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
@@ -954,9 +957,9 @@ class KvStream {
   // copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
   const KvElement* k_;
   const KvElement* v_;
-#line 405 "attention/load_kv.cuh"
+#line 409 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 407 "attention/load_kv.cuh"
+#line 411 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -965,7 +968,7 @@ class KvStream {
 };
 
 // The block ids of the first kStages tiles, all asked for at once: one latency, not one per stage.
-#line 416 "attention/load_kv.cuh"
+#line 420 "attention/load_kv.cuh"
 class FirstBlocks {
  public:
   PAGEJIT_DEVICE explicit FirstBlocks(const KvStream& stream)

@@ -30,7 +30,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .debug = true,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 41bd495e4156f9ec6c5a54e7e00c94519b520fe1580fa68520ef4d9ead7b6977 ...
+... sha256 47f3374fc8417e0693ca56836767022c02570416d091dbb16dc149e0e96fab46 ...
 PAGEJIT_KERNEL(96, 2)
 pagejit_decode_f16_d72_b5_g71_debug(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"

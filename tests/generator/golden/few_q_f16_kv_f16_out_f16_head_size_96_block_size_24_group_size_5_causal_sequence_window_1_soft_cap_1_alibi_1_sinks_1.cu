@@ -40,7 +40,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 79872,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 bbe6e81647200b7187c6292a6bc0440e4d85e2481593afcb85b29fd1493eb8bc ...
+... sha256 4a1860eebce08f32a3fdeb23380e8976bb8d0b2807ce17c4870f4b06351bb610 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_few_f16_d96_b24_g5_maybe_causal_window_cap_alibi_sinks(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"

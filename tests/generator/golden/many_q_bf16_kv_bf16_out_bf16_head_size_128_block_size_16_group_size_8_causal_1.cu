@@ -32,7 +32,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 52224,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 1dd17dc1f7100406b98aa762ceef512936b04f34c1be510444e836ad02807f5e ...
+... sha256 d02e61b85f934d91f1631d7d135f67f144e048ee77734da62b3d802536fd3ae8 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_many_bf16_d128_b16_g8_causal(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"
