@@ -135,9 +135,9 @@ namespace {
 
 std::string abi_of(const KernelConfig&) {
   using pagejit_shared::AttentionParams;
-  return format("attention-1:{}.{}.{}.{}:{}.{}.{}", sizeof(AttentionParams),
+  return format("attention-2:{}.{}.{}.{}:{}.{}.{}", sizeof(AttentionParams),
                 offsetof(AttentionParams, workspace), offsetof(AttentionParams, num_splits),
-                offsetof(AttentionParams, scale), sizeof(pagejit_shared::WorkspaceHeader),
+                offsetof(AttentionParams, score_scale), sizeof(pagejit_shared::WorkspaceHeader),
                 pagejit_shared::kCountersOffset, pagejit_shared::kMergeCounterCapacity);
 }
 

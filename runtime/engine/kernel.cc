@@ -106,7 +106,8 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .num_bidirectional_ranges = args.max_bidirectional_ranges,
       .ranges_within_window = args.ranges_within_window ? 1 : 0,
       .sparse = block_sparse_params(kernel.config.attention, args),
-      .scale = args.scale,
+      .score_scale = pagejit_shared::score_scale(kernel.config.attention, args.scale),
+      .q_sign_bits = pagejit_shared::query_sign_bits(args.scale),
       .soft_cap = args.soft_cap,
   };
 }

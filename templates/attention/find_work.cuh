@@ -63,6 +63,19 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
 }
 
 #endif
+#if !PAGEJIT_BATCH_INVARIANT
+// length / split_tokens, rounded up, where that is at most 2^16, without the device's long way to a
+// quotient: the approximate one is less than 1 too low, and too high only where rounding up is.
+PAGEJIT_DEVICE uint32_t few_splits(uint32_t length, uint32_t split_tokens) {
+  const float quotient =
+      static_cast<float>(length) * dev::rcp_approx(static_cast<float>(split_tokens));
+  uint32_t count = static_cast<uint32_t>(quotient);
+  if (count * split_tokens < length) ++count;
+  if (count * split_tokens < length) ++count;
+  return count;
+}
+
+#endif
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work) {
@@ -121,7 +134,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
     const uint32_t split_tokens = whole_tiles < least ? least : whole_tiles;
     const uint32_t skipped = split_tokens * static_cast<uint32_t>(work.split_idx);
     const uint32_t begin = skipped < length ? skipped : length;
-    work.num_active_splits = static_cast<int>((length + split_tokens - 1) / split_tokens);
+    work.num_active_splits = static_cast<int>(few_splits(length, split_tokens));
     work.token_begin += static_cast<int>(begin);
     if (length - begin > split_tokens) {
       work.token_end = work.token_begin + static_cast<int>(split_tokens);

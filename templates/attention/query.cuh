@@ -7,15 +7,17 @@ class Query {
  public:
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
     const int column = dev::lane_idx() % 4 * 2;
-    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
+    // Held, or each of the loads below would have its sign read, and its address multiplied out
+    // from the strides.
+    const uint32_t sign_bits =
+        static_cast<uint32_t>(dev::opaque(static_cast<int>(source.sign_bits)));
 #pragma unroll
     for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
-      // Rows and elements that do not exist are zero and add nothing. A tile of 8 elements is
-      // inside the head or beyond it.
+      // Elements that do not exist are zero and add nothing: a tile of 8 elements is inside the
+      // head or beyond it. Rows that do not exist are the first one once more; nothing reads their
+      // result.
       const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
-      const bool exists = row < source.num_rows;
-      // Held, or each of the loads below would have its address multiplied out from the strides.
-      const uint16_t* start = dev::hold(source.row_start(row) + column);
+      const uint16_t* start = dev::hold(source.row_start(row < source.num_rows ? row : 0) + column);
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
@@ -23,9 +25,9 @@ class Query {
           const int element = depth * 16 + half * 8;
           uint32_t& pair = fragments_[row_tile][depth][half];
           pair = 0;
-          if (exists && element < kConfig.head_size) {
-            pair = sign_bits ^
-                   dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
+          if (element < kConfig.head_size) {
+            pair =
+                sign_bits ^ dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
           }
         }
       }
@@ -47,7 +49,6 @@ class Query {
  public:
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared& shared, int row_warp) {
     constexpr int kChunks = kConfig.head_size_padded / 8;
-    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
     for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
       const int row = i / kChunks;
       const int element = i % kChunks * 8;
@@ -56,7 +57,7 @@ class Query {
         chunk =
             dev::load_global_nc(reinterpret_cast<const Chunk*>(source.row_start(row) + element));
 #pragma unroll
-        for (int w = 0; w < 4; ++w) chunk.word[w] ^= sign_bits;
+        for (int w = 0; w < 4; ++w) chunk.word[w] ^= source.sign_bits;
       }
       *reinterpret_cast<Chunk*>(&shared.q[row][element]) = chunk;
     }

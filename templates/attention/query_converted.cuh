@@ -55,7 +55,7 @@ PAGEJIT_DEVICE float greater_magnitude(float greatest, QueryPair pair) {
 class Query {
  public:
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
-    const float sign = source.is_negated ? -1.0f : 1.0f;
+    const float sign = source.sign_bits != 0 ? -1.0f : 1.0f;
     const int c = dev::lane_idx() % 4;
 #pragma unroll
     for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
@@ -176,7 +176,7 @@ class Query {
         pairs[pass] = load_query_pair(start + element);
       }
     }
-    float factor = source.is_negated ? -1.0f : 1.0f;
+    float factor = source.sign_bits != 0 ? -1.0f : 1.0f;
 #if PAGEJIT_SCALE_Q_ROWS
     float greatest = 0.0f;
 #pragma unroll

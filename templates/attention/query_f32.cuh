@@ -7,7 +7,7 @@
 class Query {
  public:
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
-    const float sign = source.is_negated ? -1.0f : 1.0f;
+    const float sign = source.sign_bits != 0 ? -1.0f : 1.0f;
 #pragma unroll
     for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
       // Rows and elements that do not exist are zero and add nothing. Eight elements are inside the
@@ -51,7 +51,7 @@ class Query {
  public:
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared& shared, int row_warp) {
     constexpr int kChunks = kConfig.head_size_padded / 8;
-    const float sign = source.is_negated ? -1.0f : 1.0f;
+    const float sign = source.sign_bits != 0 ? -1.0f : 1.0f;
     for (int i = dev::thread_idx(); i < Traits::kTileRows * kChunks; i += Traits::kThreads) {
       const int row = i / kChunks;
       const int element = i % kChunks * 8;

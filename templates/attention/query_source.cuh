@@ -14,8 +14,7 @@ struct QuerySource {
   const QueryElement* q;  // [query tokens of the sequence, group_size, head_size] by strides
   int64_t stride_token;
   int64_t stride_head;
-  // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
-  bool is_negated;
+  uint32_t sign_bits;  // that elements are changed by, two of 16 bits
   int row_begin;       // the CTA's rows are [row_begin, row_begin + num_rows)
   int num_rows;
 
@@ -23,7 +22,7 @@ struct QuerySource {
                              int group_size)
       : stride_token(params.q_stride_token),
         stride_head(params.q_stride_head),
-        is_negated(params.scale < 0.0f),
+        sign_bits(params.q_sign_bits),
         row_begin(work.row_begin),
         num_rows(work.num_rows) {
     const int64_t first_head = work.kv_head_idx * static_cast<int64_t>(group_size);

@@ -126,7 +126,7 @@ class ScoreChange {
 #endif
 #if PAGEJIT_CHANGE_SCORES
   PAGEJIT_DEVICE void change(Scores& scores, [[maybe_unused]] int first_token) const {
-    const float scale = positive_scale(params_, work_);
+    const float scale = score_scale(params_, work_);
 #pragma unroll
     for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll

@@ -2,7 +2,7 @@
 // a debug kernel says when it finds something wrong.
 #pragma once
 
-constexpr float kLog2E = 1.44269504088896341f;
+using pagejit_shared::kLog2E;
 
 #if PAGEJIT_DEBUG
 // The first finder's report stays; thread-safe across the grid.
@@ -79,16 +79,15 @@ struct AttentionWork {
 #endif
 };
 
-// The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
-// no part, -inf, must stay -inf: the least normal number makes all others equal as well.
-PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
-                                    [[maybe_unused]] const AttentionWork& work) {
-  constexpr float kLeast = 0x1p-126f;
-  float scale = params.scale < 0.0f ? -params.scale : params.scale;
+// What scores are multiplied with: positive.
+PAGEJIT_DEVICE float score_scale(const AttentionParams& params,
+                                 [[maybe_unused]] const AttentionWork& work) {
 #if PAGEJIT_QK_SCALE
-  scale *= work.qk_scale;
+  const float scale = params.score_scale * work.qk_scale;
+  return scale < pagejit_shared::kLeastScale ? pagejit_shared::kLeastScale : scale;
+#else
+  return params.score_scale;
 #endif
-  return scale < kLeast ? kLeast : scale;
 }
 
 // What scores are multiplied with where they become powers of 2.
@@ -97,7 +96,7 @@ PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& pa
 #if PAGEJIT_CHANGE_SCORES
   return kLog2E;  // scores are scaled before they are changed
 #else
-  return positive_scale(params, work) * kLog2E;
+  return score_scale(params, work);
 #endif
 }
 

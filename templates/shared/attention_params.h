@@ -237,6 +237,21 @@ struct BlockSparseParams {
   int head_step;     // (-vert_stride, vert_stride)
 };
 
+// A negative softmax scale is a positive one and -q: the greatest score stays the greatest logit.
+// Never 0, since the score of a token that takes no part, -inf, must stay -inf: the least normal
+// number makes all others equal as well.
+constexpr float kLeastScale = 0x1p-126f;
+// Scores that are changed are natural logarithms then, others logarithms of base 2 at once.
+constexpr float kLog2E = 1.44269504088896341f;
+PAGEJIT_HOST_DEVICE constexpr float score_scale(const AttentionConfig& c, float softmax_scale) {
+  const float scale =
+      (softmax_scale < 0.0f ? -softmax_scale : softmax_scale) * (changes_scores(c) ? 1.0f : kLog2E);
+  return scale < kLeastScale ? kLeastScale : scale;
+}
+PAGEJIT_HOST_DEVICE constexpr unsigned query_sign_bits(float scale) {
+  return scale < 0.0f ? 0x80008000u : 0u;
+}
+
 // Strides count elements; those of K and V units of kv_bytes().
 struct AttentionParams {
   const void* q;
@@ -290,7 +305,8 @@ struct AttentionParams {
   int num_bidirectional_ranges;  // of a sequence, the empty ones included
   int ranges_within_window;      // not 0: ranges show nothing that the window or chunk hides
   BlockSparseParams sparse;  // where is_block_sparse
-  float scale;           // softmax scale
+  float score_scale;     // score_scale() of the softmax scale
+  unsigned q_sign_bits;  // of two elements of 16 bits: set where the softmax scale is negative
   float soft_cap;        // where has_soft_cap: positive
 };
 

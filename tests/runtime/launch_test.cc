@@ -66,7 +66,7 @@ TEST_F(LaunchTest, GridBlockAndParametersReachTheDriver) {
   EXPECT_EQ(params.num_kv_heads, args.num_kv_heads);
   EXPECT_EQ(params.num_splits, 3);
   EXPECT_EQ(params.min_split_tokens, 64) << "asked for by the caller: down to one tile";
-  EXPECT_EQ(params.scale, args.scale);
+  EXPECT_EQ(params.score_scale, args.scale * pagejit_shared::kLog2E);
 }
 
 TEST_F(LaunchTest, OnlyKernelsForItAreLaunchedWithStreamSerialization) {

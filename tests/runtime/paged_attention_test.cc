@@ -94,7 +94,7 @@ TEST_F(PagedAttentionTest, ParametersReachTheDriver) {
   EXPECT_EQ(record.params.seq_lens, args.seq_lens);
   EXPECT_EQ(record.params.block_table_stride, 4096);
   EXPECT_EQ(record.params.max_blocks_per_seq, 4096);
-  EXPECT_EQ(record.params.scale, args.scale);
+  EXPECT_EQ(record.params.score_scale, args.scale * pagejit_shared::kLog2E);
   // As if contiguous.
   EXPECT_EQ(record.params.q_stride_token, 32 * 128);
   EXPECT_EQ(record.params.q_stride_head, 128);

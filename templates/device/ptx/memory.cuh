@@ -7,7 +7,12 @@ namespace dev {
 // swizzled bulk copies.
 PAGEJIT_DEVICE unsigned char* dynamic_shared() {
   extern __shared__ __align__(1024) unsigned char pagejit_dynamic_shared[];
-  return pagejit_dynamic_shared;
+  // Held, or each use would find the address of the CTA's window once more.
+  uint32_t address;
+  asm("mov.b32 %0, %1;"
+      : "=r"(address)
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(pagejit_dynamic_shared))));
+  return static_cast<unsigned char*>(__cvta_shared_to_generic(address));
 }
 
 template <int kBytes>

@@ -296,6 +296,21 @@ struct BlockSparseParams {
   int head_step;     // (-vert_stride, vert_stride)
 };
 
+// A negative softmax scale is a positive one and -q: the greatest score stays the greatest logit.
+// Never 0, since the score of a token that takes no part, -inf, must stay -inf: the least normal
+// number makes all others equal as well.
+constexpr float kLeastScale = 0x1p-126f;
+// Scores that are changed are natural logarithms then, others logarithms of base 2 at once.
+constexpr float kLog2E = 1.44269504088896341f;
+PAGEJIT_HOST_DEVICE constexpr float score_scale(const AttentionConfig& c, float softmax_scale) {
+  const float scale =
+      (softmax_scale < 0.0f ? -softmax_scale : softmax_scale) * (changes_scores(c) ? 1.0f : kLog2E);
+  return scale < kLeastScale ? kLeastScale : scale;
+}
+PAGEJIT_HOST_DEVICE constexpr unsigned query_sign_bits(float scale) {
+  return scale < 0.0f ? 0x80008000u : 0u;
+}
+
 // Strides count elements; those of K and V units of kv_bytes().
 struct AttentionParams {
   const void* q;
@@ -349,7 +364,8 @@ struct AttentionParams {
   int num_bidirectional_ranges;  // of a sequence, the empty ones included
   int ranges_within_window;      // not 0: ranges show nothing that the window or chunk hides
   BlockSparseParams sparse;  // where is_block_sparse
-  float scale;           // softmax scale
+  float score_scale;     // score_scale() of the softmax scale
+  unsigned q_sign_bits;  // of two elements of 16 bits: set where the softmax scale is negative
   float soft_cap;        // where has_soft_cap: positive
 };
 
@@ -579,7 +595,7 @@ struct AttentionShared {
 // a debug kernel says when it finds something wrong.
 
 
-constexpr float kLog2E = 1.44269504088896341f;
+using pagejit_shared::kLog2E;
 
 #line 22 "attention/work.cuh"
 struct AttentionWork {
@@ -601,22 +617,20 @@ struct AttentionWork {
 #line 80 "attention/work.cuh"
 };
 
-// The softmax scale without its sign, which is q's. Never 0, since the score of a token that takes
-// no part, -inf, must stay -inf: the least normal number makes all others equal as well.
-PAGEJIT_DEVICE float positive_scale(const AttentionParams& params,
-                                    [[maybe_unused]] const AttentionWork& work) {
-  constexpr float kLeast = 0x1p-126f;
-  float scale = params.scale < 0.0f ? -params.scale : params.scale;
+// What scores are multiplied with: positive.
+PAGEJIT_DEVICE float score_scale(const AttentionParams& params,
+                                 [[maybe_unused]] const AttentionWork& work) {
+#line 89 "attention/work.cuh"
+  return params.score_scale;
 #line 91 "attention/work.cuh"
-  return scale < kLeast ? kLeast : scale;
 }
 
 // What scores are multiplied with where they become powers of 2.
 PAGEJIT_DEVICE float score_scale_log2([[maybe_unused]] const AttentionParams& params,
                                       [[maybe_unused]] const AttentionWork& work) {
-#line 100 "attention/work.cuh"
-  return positive_scale(params, work) * kLog2E;
-#line 102 "attention/work.cuh"
+#line 99 "attention/work.cuh"
+  return score_scale(params, work);
+#line 101 "attention/work.cuh"
 }
 
 // A row's query token, counted from the sequence's first, and its query head, from the group's
@@ -627,24 +641,24 @@ struct RowPlace {
 };
 
 PAGEJIT_DEVICE RowPlace place_of_row(int row) {
-#line 115 "attention/work.cuh"
+#line 114 "attention/work.cuh"
   return {0, row};
-#line 117 "attention/work.cuh"
+#line 116 "attention/work.cuh"
 }
 
-#line 127 "attention/work.cuh"
+#line 126 "attention/work.cuh"
 // The sequence's length by its table.
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 138 "attention/work.cuh"
+#line 137 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 140 "attention/work.cuh"
+#line 139 "attention/work.cuh"
 }
 
-#line 184 "attention/work.cuh"
+#line 183 "attention/work.cuh"
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
-#line 190 "attention/work.cuh"
+#line 189 "attention/work.cuh"
   const int seq_len = load_table_len(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }
@@ -669,7 +683,19 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 66 "attention/find_work.cuh"
+#line 67 "attention/find_work.cuh"
+// length / split_tokens, rounded up, where that is at most 2^16, without the device's long way to a
+// quotient: the approximate one is less than 1 too low, and too high only where rounding up is.
+PAGEJIT_DEVICE uint32_t few_splits(uint32_t length, uint32_t split_tokens) {
+  const float quotient =
+      static_cast<float>(length) * dev::rcp_approx(static_cast<float>(split_tokens));
+  uint32_t count = static_cast<uint32_t>(quotient);
+  if (count * split_tokens < length) ++count;
+  if (count * split_tokens < length) ++count;
+  return count;
+}
+
+#line 79 "attention/find_work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work) {
@@ -677,11 +703,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows(params, work)) return false;
   work.seq_len = load_seq_len(params, work.seq_idx);
-#line 88 "attention/find_work.cuh"
+#line 101 "attention/find_work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 113 "attention/find_work.cuh"
+#line 126 "attention/find_work.cuh"
   if (params.num_splits > 1 && may_split(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -693,7 +719,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
     const uint32_t split_tokens = whole_tiles < least ? least : whole_tiles;
     const uint32_t skipped = split_tokens * static_cast<uint32_t>(work.split_idx);
     const uint32_t begin = skipped < length ? skipped : length;
-    work.num_active_splits = static_cast<int>((length + split_tokens - 1) / split_tokens);
+    work.num_active_splits = static_cast<int>(few_splits(length, split_tokens));
     work.token_begin += static_cast<int>(begin);
     if (length - begin > split_tokens) {
       work.token_end = work.token_begin + static_cast<int>(split_tokens);
@@ -704,7 +730,7 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
-#line 136 "attention/find_work.cuh"
+#line 149 "attention/find_work.cuh"
 }
 #line 83 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
@@ -1055,8 +1081,7 @@ struct QuerySource {
   const QueryElement* q;  // [query tokens of the sequence, group_size, head_size] by strides
   int64_t stride_token;
   int64_t stride_head;
-  // A negative scale is a positive one and -q: the greatest score stays the greatest logit.
-  bool is_negated;
+  uint32_t sign_bits;  // that elements are changed by, two of 16 bits
   int row_begin;       // the CTA's rows are [row_begin, row_begin + num_rows)
   int num_rows;
 
@@ -1064,7 +1089,7 @@ struct QuerySource {
                              int group_size)
       : stride_token(params.q_stride_token),
         stride_head(params.q_stride_head),
-        is_negated(params.scale < 0.0f),
+        sign_bits(params.q_sign_bits),
         row_begin(work.row_begin),
         num_rows(work.num_rows) {
     const int64_t first_head = work.kv_head_idx * static_cast<int64_t>(group_size);
@@ -1089,15 +1114,17 @@ class Query {
  public:
   PAGEJIT_DEVICE void load(const QuerySource& source, AttentionShared&, int row_warp) {
     const int column = dev::lane_idx() % 4 * 2;
-    const uint32_t sign_bits = source.is_negated ? 0x80008000u : 0u;
+    // Held, or each of the loads below would have its sign read, and its address multiplied out
+    // from the strides.
+    const uint32_t sign_bits =
+        static_cast<uint32_t>(dev::opaque(static_cast<int>(source.sign_bits)));
 #pragma unroll
     for (int row_tile = 0; row_tile < kConfig.row_tiles; ++row_tile) {
-      // Rows and elements that do not exist are zero and add nothing. A tile of 8 elements is
-      // inside the head or beyond it.
+      // Elements that do not exist are zero and add nothing: a tile of 8 elements is inside the
+      // head or beyond it. Rows that do not exist are the first one once more; nothing reads their
+      // result.
       const int row = row_warp * Traits::kWarpRows + row_tile * 8 + dev::lane_idx() / 4;
-      const bool exists = row < source.num_rows;
-      // Held, or each of the loads below would have its address multiplied out from the strides.
-      const uint16_t* start = dev::hold(source.row_start(row) + column);
+      const uint16_t* start = dev::hold(source.row_start(row < source.num_rows ? row : 0) + column);
 #pragma unroll
       for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #pragma unroll
@@ -1105,9 +1132,9 @@ class Query {
           const int element = depth * 16 + half * 8;
           uint32_t& pair = fragments_[row_tile][depth][half];
           pair = 0;
-          if (exists && element < kConfig.head_size) {
-            pair = sign_bits ^
-                   dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
+          if (element < kConfig.head_size) {
+            pair =
+                sign_bits ^ dev::load_global_nc(reinterpret_cast<const uint32_t*>(start + element));
           }
         }
       }
