@@ -52,6 +52,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kCsr) name += "_csr";
   if (spec.kv_table == KvTable::kContiguous) name += "_contiguous";
   if (spec.kv_layout == KvLayout::kVllm) name += "_vllm";
+  if (spec.latent) name += "_latent";
   if (spec.token_scales) name += "_token_scales";
   if (spec.kv_alignment != 16) name += "_by" + std::to_string(spec.kv_alignment);
   if (spec.window) name += "_window";
@@ -133,6 +134,8 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_UNPACK_E4M3",
        c.kv_type == Element::kFloat8E4m3 || c.q_type == Element::kFloat8E4m3},
       {"PAGEJIT_KV_HEAD_SCALES", pagejit_shared::has_kv_head_scales(c)},
+      {"PAGEJIT_GROUP_TILES", pagejit_shared::group_tiles(c) > 1},
+      {"PAGEJIT_LATENT", c.is_latent},
       {"PAGEJIT_TOKEN_SCALES", c.has_token_scales},
       {"PAGEJIT_QK_SCALE",
        pagejit_shared::has_kv_head_scales(c) || c.q_type == Element::kFloat8E4m3},

@@ -67,6 +67,10 @@ int missing_warps(const AttentionConfig& c) {
 // sequence to merge.
 int ctas_off(const AttentionConfig& c) { return std::abs(c.min_ctas_per_sm - 2); }
 
+// Warps that read each token of K and V. Where rows hold both, the warps that share the rows are
+// those that share V's elements too, and more of them are no loss.
+int readers_of_token(const AttentionConfig& c) { return c.is_latent ? 1 : c.row_warps; }
+
 int missing_rows(const KernelConfig& config) {
   return std::max(0, rows_wanted(config.spec) - pagejit_shared::tile_rows(config.attention));
 }
@@ -78,7 +82,7 @@ bool better(const Scored& a, const Scored& b) {
   const auto rank = [](const Scored& s) {
     const AttentionConfig& c = s.candidate.config.attention;
     return std::tuple(!s.candidate.fits, missing_rows(s.candidate.config), slowdown_steps(s),
-                      !c.q_in_registers, c.row_warps, missing_warps(c), ctas_off(c),
+                      !c.q_in_registers, readers_of_token(c), missing_warps(c), ctas_off(c),
                       has_two_stages(c), c.min_ctas_per_sm * c.shared_bytes,
                       c.token_groups * c.group_tokens, c.group_tokens, c.row_tiles,
                       c.min_ctas_per_sm, c.num_stages);
@@ -156,8 +160,9 @@ std::string why_worse(const Scored& scored, const Scored& chosen, const Arch& ar
                   scored.slowdown, chosen.slowdown);
   }
   if (c.q_in_registers != best.q_in_registers) return "reads q from shared memory in each tile";
-  if (c.row_warps != best.row_warps) {
-    return number("each token read by %.0f warps > %.0f", c.row_warps, best.row_warps);
+  if (readers_of_token(c) != readers_of_token(best)) {
+    return number("each token read by %.0f warps > %.0f", readers_of_token(c),
+                  readers_of_token(best));
   }
   if (missing_warps(c) != missing_warps(best)) {
     return number(
@@ -181,6 +186,10 @@ Status check_target(const KernelSpec& spec, const Target& target, const Arch& ar
                   "kv_dtype " + std::string(data_type_name(spec.kv_dtype)) +
                       ": must be f16, fp8_e4m3 or fp8_e5m2 for " + target.to_string() +
                       ", which has no products of bf16");
+  }
+  if (spec.latent && !arch.has_async_copy()) {
+    return Status(StatusCode::kUnsupported, "latent 1: must be 0 for " + target.to_string() +
+                                                ", which has no asynchronous copies");
   }
   if (spec.kv_dtype == DataType::kInt4 && !arch.has_async_copy()) {
     return Status(StatusCode::kUnsupported,

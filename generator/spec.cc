@@ -71,6 +71,39 @@ Status check_head_sizes(const KernelSpec& spec) {
                  ": must be a multiple of 8 in [8, 256], or 512, or 576 with head_size_v 512");
 }
 
+// Of rows that hold K and V.
+Status check_latent(const KernelSpec& spec) {
+  constexpr int kMostElements = 576;
+  constexpr int kMostValueElements = 512;
+  const int k = spec.head_size;
+  const int v = value_head_size(spec);
+  if (k < 16 || k > kMostElements || k % 16 != 0) {
+    return invalid("head_size " + std::to_string(k) + ": must be a multiple of 16 in [16, " +
+                   std::to_string(kMostElements) + "] where latent is 1");
+  }
+  if (v < 16 || v > k || v > kMostValueElements || v % 16 != 0) {
+    return invalid("head_size_v " + std::to_string(v) + ": must be a multiple of 16 in [16, " +
+                   std::to_string(std::min(k, kMostValueElements)) +
+                   "] where latent is 1 and head_size is " + std::to_string(k));
+  }
+  if (spec.kv_dtype != DataType::kFloat16 && spec.kv_dtype != DataType::kBFloat16 &&
+      spec.kv_dtype != DataType::kFloat8E4m3 && spec.kv_dtype != DataType::kFloat8E5m2) {
+    return bad_type("kv_dtype", spec.kv_dtype, "f16, bf16, fp8_e4m3 or fp8_e5m2 where latent is 1");
+  }
+  if (spec.kv_layout == KvLayout::kVllm) {
+    return invalid("kv_layout 1: must be rows (0) where latent is 1");
+  }
+  for (const auto& [name, is_set] : {std::pair{"token_scales", spec.token_scales},
+                                     {"custom_mask", spec.custom_mask},
+                                     {"block_sparse", spec.block_sparse}}) {
+    if (is_set) {
+      return Status(StatusCode::kUnsupported,
+                    std::string(name) + " 1: must be 0 where latent is 1");
+    }
+  }
+  return {};
+}
+
 Status check_queries(const KernelSpec& spec) {
   const int queries = static_cast<int>(spec.queries);
   if (queries < 0 || queries > static_cast<int>(QueryLengths::kShared)) {
@@ -169,7 +202,8 @@ struct Switch {
   std::string_view name;
   bool KernelSpec::*field;
 };
-constexpr Switch kSwitches[] = {{"token_scales", &KernelSpec::token_scales},
+constexpr Switch kSwitches[] = {{"latent", &KernelSpec::latent},
+                                {"token_scales", &KernelSpec::token_scales},
                                 {"window", &KernelSpec::window},
                                 {"chunked", &KernelSpec::chunked},
                                 {"custom_mask", &KernelSpec::custom_mask},
@@ -247,7 +281,7 @@ Result<DataType> parse_data_type(std::string_view text) {
 
 Status validate(const KernelSpec& spec) {
   if (Status s = check_types(spec); !s) return s;
-  if (Status s = check_head_sizes(spec); !s) return s;
+  if (Status s = spec.latent ? check_latent(spec) : check_head_sizes(spec); !s) return s;
   if (Status s = check_range("block_size", spec.block_size, 1, 65536); !s) return s;
   if (Status s = check_range("group_size", spec.group_size, 1, 128); !s) return s;
   return check_queries(spec);
@@ -332,11 +366,12 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
     spec.*option.field = value == "1";
     return Status::ok();
   }
-  return invalid("spec field \"" + name +
-                 "\": legal are q, kv, out, head_size, head_size_v, block_size, group_size, "
-                 "causal, table, layout, kv_alignment, token_scales, window, chunked, custom_mask, "
-                 "bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks, "
-                 "batch_invariant, debug, pdl");
+  return invalid(
+      "spec field \"" + name +
+      "\": legal are q, kv, out, head_size, head_size_v, block_size, group_size, "
+      "causal, table, layout, kv_alignment, latent, token_scales, window, chunked, custom_mask, "
+      "bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks, "
+      "batch_invariant, debug, pdl");
 }
 
 }  // namespace

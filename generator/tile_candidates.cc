@@ -39,6 +39,7 @@ AttentionConfig base_config(const KernelSpec& spec, const Arch& arch) {
   c.head_size_padded = round_up(spec.head_size, depth);
   c.head_size_v = value_head_size(spec);
   c.head_size_v_padded = round_up(c.head_size_v, depth);
+  c.is_latent = spec.latent;
   c.has_token_scales = spec.token_scales;
   c.kv_alignment = spec.kv_alignment;
   c.block_size = spec.block_size;
@@ -76,9 +77,14 @@ void choose_stages(AttentionConfig& c, const Arch& arch) {
 constexpr int kFewTokens = 4;
 constexpr int kLeastRaggedRows = 16;  // of lone heads, so that a sequence is one tile more often
 constexpr int kMostRaggedRows = 128;
+// Of rows that hold K and V: a warp has an eighth of V's elements of each row, 128 registers for
+// these.
+constexpr int kMostLatentRows = 64;
 
 // The most rows worth looking at: accumulators of larger heads leave no room for more.
-int most_rows(const KernelSpec& spec) { return spec.head_size > 256 ? 64 : kMostRaggedRows; }
+int most_rows(const KernelSpec& spec) {
+  return spec.latent ? kMostLatentRows : spec.head_size > 256 ? 64 : kMostRaggedRows;
+}
 
 // Rows that take much: accumulators of the largest heads, or q in three terms in shared memory.
 bool has_large_rows(const KernelSpec& spec) {
@@ -151,18 +157,55 @@ void add_candidates(const KernelSpec& spec, const Arch& arch, int rows,
   }
 }
 
+// Where rows hold K and V each warp adds up all rows of the tile, so that tiles grow in rows by
+// powers of two, up to what the registers hold, and the warps are those that the scores need: 8, or
+// fewer where shared memory is short.
+void add_latent_candidates(const KernelSpec& spec, const Arch& arch,
+                           std::vector<AttentionConfig>& all) {
+  const int least =
+      spec.queries == QueryLengths::kOne ? std::min(spec.group_size, 16) : kLeastRaggedRows;
+  for (int tiles = 1; tiles * 8 <= kMostLatentRows; tiles *= 2) {
+    const int wanted = rows_wanted(spec);
+    const bool half_would_do = tiles > 1 && wanted != 0 && tiles * 4 >= wanted;
+    if (tiles * 8 < least || half_would_do) continue;
+    for (int row_warps = 1; row_warps <= std::min(tiles, 4); row_warps *= 2) {
+      for (const int warps : {2, 4, 8}) {
+        if (warps < row_warps) continue;
+        for (int ctas = 1; ctas <= 2; ++ctas) {
+          AttentionConfig c = base_config(spec, arch);
+          c.row_warps = row_warps;
+          c.row_tiles = tiles / row_warps;
+          c.token_groups = warps / row_warps;
+          c.group_tokens = 16;
+          c.min_ctas_per_sm = ctas;
+          choose_stages(c, arch);
+          all.push_back(c);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int rows_wanted(const KernelSpec& spec) {
   if (spec.queries == QueryLengths::kShared) return most_rows(spec);
+  // Of one query token all: where rows hold K and V too, else there are no other candidates.
+  if (spec.queries == QueryLengths::kOne && spec.latent)
+    return std::min(spec.group_size, kMostLatentRows);
   if (spec.queries != QueryLengths::kFew) return 0;
-  return std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows, kMostRaggedRows);
+  return std::clamp(round_up(kFewTokens * spec.group_size, 8), kLeastRaggedRows,
+                    spec.latent ? kMostLatentRows : kMostRaggedRows);
 }
 
 bool has_two_stages(const AttentionConfig& c) { return c.num_stages < 3; }
 
 std::vector<AttentionConfig> tile_candidates(const KernelSpec& spec, const Arch& arch) {
   std::vector<AttentionConfig> all;
+  if (spec.latent) {
+    add_latent_candidates(spec, arch, all);
+    return all;
+  }
   for (const int rows : row_choices(spec)) add_candidates(spec, arch, rows, all);
   return all;
 }

@@ -14,7 +14,26 @@ int row_bytes(const AttentionConfig& c, int num_elements) {
 }
 
 // Of K and V.
-int kv_token_bytes(const AttentionConfig& c) { return row_bytes(c, c.head_size + c.head_size_v); }
+int kv_token_bytes(const AttentionConfig& c) {
+  return row_bytes(c, c.is_latent ? c.head_size : c.head_size + c.head_size_v);
+}
+
+// Bytes of shared memory that the warps of a CTA read for one token: K by each of the warps that
+// have other rows, V and q. Where rows hold K and V, V by one warp, and all rows' probabilities by
+// each.
+double shared_reads_per_token(const AttentionConfig& c) {
+  const double row_tiles = c.row_warps * c.row_tiles;
+  const double query_rows =
+      c.q_in_registers ? 0
+                       : row_tiles * 8 * c.head_size_padded * 2 * pagejit_shared::operand_terms(c);
+  const double query = query_rows / c.group_tokens;
+  if (!c.is_latent) {
+    return row_bytes(c, c.head_size_padded + c.head_size_v_padded) * c.row_warps + query;
+  }
+  const double probabilities = row_tiles * 8 * 2 * (pagejit_shared::num_warps(c) + 1);
+  return row_bytes(c, c.head_size_padded) * c.row_warps + row_bytes(c, c.head_size_v_padded) +
+         probabilities + query;
+}
 
 // Where copies go through registers: the loads that a lane has under way, and the fragments of the
 // further token tiles, which ptxas loads early. As kernels compiled for sm_75 have them.
@@ -37,7 +56,10 @@ int products_of_terms(const AttentionConfig& c) {
 int estimate_registers(const AttentionConfig& c, const Arch& arch) {
   const int depth_tiles = c.head_size_padded / 16;
   const int token_tiles = c.group_tokens / 16;
-  const int accumulators = c.head_size_v_padded / 16 * c.row_tiles * 4;
+  // Of a warp that adds up all rows of the tile also the probabilities of 16 tokens.
+  const int added_rows = c.is_latent ? c.row_warps * c.row_tiles : c.row_tiles;
+  const int accumulators =
+      warp_value_tiles(c) * added_rows * 4 + (c.is_latent ? added_rows * 2 : 0);
   // From shared memory: two depth steps ahead, as ptxas schedules them, and their addresses; of
   // more than one term also for each tile of tokens.
   const int terms = pagejit_shared::operand_terms(c);
@@ -74,7 +96,6 @@ double product_clocks_per_token(const AttentionConfig& c) {
 
 TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
   const double key_tiles = c.head_size_padded / 16;
-  const double depth_tiles = key_tiles + c.head_size_v_padded / 16;  // of both products
   const double token_tiles = c.group_tokens / 16;
   const double row_tiles = c.row_warps * c.row_tiles;
   TokenCost cost;
@@ -82,14 +103,18 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
   const double token_bytes = kv_token_bytes(c);
   cost.memory = token_bytes / (kv_comes_from_l2 ? kL2BytesPerClock : dram_bytes_per_clock);
   cost.tensor = product_clocks_per_token(c) * (arch.has_async_copy() ? 1 : 2);
-  const double query_reads =
-      c.q_in_registers ? 0
-                       : key_tiles * row_tiles * 2 * pagejit_shared::operand_terms(c) / token_tiles;
-  const double padded_bytes = row_bytes(c, c.head_size_padded + c.head_size_v_padded);
-  cost.shared = (padded_bytes / 16 * c.row_warps * 2 + query_reads) / 16 + token_bytes / 128;
-  // Two barriers and a round of softmax (some 400 clocks), a dependent mma every 18 clocks along
-  // the head, and the other instructions of the tile, which one warp issues one by one.
-  const double chain = 400 + key_tiles * 18 + token_tiles * depth_tiles * (1 + c.row_tiles * 2);
+  cost.shared = (shared_reads_per_token(c) + token_bytes) / 128;
+  // Barriers and a round of softmax (some 200 clocks for each barrier), a dependent mma every 18
+  // clocks along the head, and the other instructions of the tile, which one warp issues one by
+  // one.
+  const double barriers = c.is_latent ? 3 : 2;
+  // Fragments of V that one warp loads, for 16 tokens of its own.
+  const double value_loads =
+      c.is_latent ? warp_value_tiles(c) * c.token_groups : c.head_size_v_padded / 16;
+  const double value_products = value_loads * (c.is_latent ? row_tiles : c.row_tiles * 2);
+  const double chain =
+      200 * barriers + key_tiles * 18 +
+      token_tiles * (key_tiles * (1 + c.row_tiles * 2) + value_loads + value_products);
   // Of 16 tokens and 16 elements of K and V: 2 ldmatrix, 8 cvt, 2 prmt more than 16-bit ones have;
   // of int4 18 of arithmetic more, 1 ldmatrix less. Of f32: 2 loads more, 11 to split each of 4
   // pairs; 5 mma and 4 additions more for each 8 rows.
@@ -97,7 +122,7 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
                                   : pagejit_shared::kv_bytes(c) == 1          ? 6
                                   : pagejit_shared::has_f32_kv(c)             ? 46 + 9 * c.row_tiles
                                                                               : 0;
-  const double conversions = conversions_each * token_tiles * depth_tiles;
+  const double conversions = conversions_each * token_tiles * (key_tiles + value_loads);
   const double tokens_at_once = c.min_ctas_per_sm * c.token_groups * c.group_tokens;
   // Half of the warps may be waiting for copies. Where these are not asynchronous, each warp waits
   // for its own, one latency of the memory in each tile.

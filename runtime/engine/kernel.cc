@@ -65,7 +65,7 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .sinks = args.sinks,
       .q_scale = args.q_scale,
       .k_scale = args.k_scale,
-      .v_scale = args.v_scale,
+      .v_scale = kernel.config.attention.is_latent ? args.k_scale : args.v_scale,
       .out_scale = args.out_scale,
       .workspace = args.workspace,
       .q_stride_token = args.q_stride_token,
@@ -115,7 +115,8 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
 Grid grid_of(const AttentionConfig& config, const AttentionParams& params) {
   const auto num_splits = static_cast<unsigned>(params.num_splits);
   const auto num_seqs = static_cast<unsigned>(params.num_seqs);
-  Grid grid{num_splits, static_cast<unsigned>(params.num_kv_heads), num_seqs};
+  const int heads = params.num_kv_heads * pagejit_shared::group_tiles(config);
+  Grid grid{num_splits, static_cast<unsigned>(heads), num_seqs};
   if (config.is_ragged) {
     const auto row_tiles = static_cast<unsigned>(params.num_row_tiles);
     // Row tiles, then the further splits of the sequences; or each tile's splits.
@@ -266,7 +267,8 @@ Status Kernel::launch(const AttentionArgs& args, Stream stream) const {
 
 int Kernel::choose_num_splits(int num_seqs, int num_kv_heads, int64_t max_seq_len) const {
   if (loaded_ == nullptr || num_seqs < 1 || num_kv_heads < 1 || max_seq_len < 1) return 1;
-  return choose_splits(attention(*loaded_).split, int64_t{num_seqs} * num_kv_heads, max_seq_len);
+  const LoadedAttention& kernel = attention(*loaded_);
+  return choose_splits(kernel.split, kernel.num_units(num_seqs, num_kv_heads), max_seq_len);
 }
 
 size_t Kernel::workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len,

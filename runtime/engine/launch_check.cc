@@ -17,8 +17,14 @@ constexpr uintptr_t kVectorBytes = 16;  // what one access of q, out and the wor
 constexpr int64_t kRowElements = 8;     // strides of q and out
 constexpr uintptr_t kWorkspaceAlign = 256;
 
-[[gnu::cold, gnu::noinline]] Status explain_pointers(uintptr_t kv_alignment,
+// Where V lies.
+const void* value_cache(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
+  return config.is_latent ? args.k_cache : args.v_cache;
+}
+
+[[gnu::cold, gnu::noinline]] Status explain_pointers(const pagejit_shared::AttentionConfig& config,
                                                      const AttentionArgs& args) {
+  const auto kv_alignment = static_cast<uintptr_t>(config.kv_alignment);
   struct Vector {
     const char* name;
     const void* pointer;
@@ -26,7 +32,7 @@ constexpr uintptr_t kWorkspaceAlign = 256;
   };
   const Vector vectors[] = {{"q", args.q, kVectorBytes},
                             {"k_cache", args.k_cache, kv_alignment},
-                            {"v_cache", args.v_cache, kv_alignment},
+                            {"v_cache", value_cache(config, args), kv_alignment},
                             {"out", args.out, kVectorBytes}};
   for (auto [name, pointer, alignment] : vectors) {
     if (bad(pointer, alignment)) return bad_pointer(name, pointer, alignment);
@@ -127,7 +133,9 @@ Status check_scales(const pagejit_shared::AttentionConfig& config, const Attenti
     if (Status status = check_floats("q_scale", args.q_scale); !status) return status;
   }
   if (Status status = check_floats("k_scale", args.k_scale); !status) return status;
-  if (Status status = check_floats("v_scale", args.v_scale); !status) return status;
+  if (!config.is_latent) {
+    if (Status status = check_floats("v_scale", args.v_scale); !status) return status;
+  }
   if (config.has_token_scales || args.kv_scale_stride >= 0) return {};
   return invalid(format("kv_scale_stride {}: must be 0 (one scale for all KV heads) or more",
                         args.kv_scale_stride));
@@ -212,14 +220,20 @@ Status check_attention_args(const pagejit_shared::AttentionConfig& config,
   if (args.num_seqs < 0 || args.num_seqs > kMaxGridYZ) {
     return invalid(format("num_seqs {}: must be in [0, {}]", args.num_seqs, kMaxGridYZ));
   }
-  if (args.num_kv_heads < 1 || args.num_kv_heads > kMaxGridYZ) {
-    return invalid(format("num_kv_heads {}: must be in [1, {}]", args.num_kv_heads, kMaxGridYZ));
+  const int most_heads = kMaxGridYZ / pagejit_shared::group_tiles(config);
+  if (args.num_kv_heads < 1 || args.num_kv_heads > most_heads) {
+    return invalid(format("num_kv_heads {}: must be in [1, {}]", args.num_kv_heads, most_heads));
   }
   const auto kv_alignment = static_cast<uintptr_t>(config.kv_alignment);
   if (bad(args.q, kVectorBytes) || bad(args.k_cache, kv_alignment) ||
-      bad(args.v_cache, kv_alignment) || bad(args.out, kVectorBytes) ||
+      bad(value_cache(config, args), kv_alignment) || bad(args.out, kVectorBytes) ||
       misaligned(args.lse, alignof(float))) {
-    return explain_pointers(kv_alignment, args);
+    return explain_pointers(config, args);
+  }
+  if (config.is_latent && (args.v_cache != nullptr || args.v_scale != nullptr)) {
+    return invalid(
+        format("{}: must be null where latent is 1, V lies in K's rows and has its scale",
+               args.v_cache != nullptr ? "v_cache" : "v_scale"));
   }
   const int64_t row_strides =
       args.q_stride_token | args.q_stride_head | args.out_stride_token | args.out_stride_head;
@@ -250,8 +264,8 @@ Status check_num_splits(const LoadedAttention& kernel, const AttentionArgs& args
                           num_splits, kMaxSplits));
   }
   const int sequences = kernel.split_sequences(args);
-  const int64_t units =
-      int64_t{sequences} * args.num_kv_heads * pagejit_shared::merge_units(kernel.split.rows);
+  const int64_t units = kernel.num_units(sequences, args.num_kv_heads) *
+                        pagejit_shared::merge_units(kernel.split.rows);
   if (num_splits > 1 && units > pagejit_shared::kMergeCounterCapacity) {
     return invalid(format(
         "num_splits {}: must be 0 or 1 for {} {} of {} KV heads, which are {} merge units; the "

@@ -26,7 +26,8 @@ void LoadedAttention::describe_device(const DeviceInfo& info, int ctas_per_sm) {
   split.head_size_v = value_head_size(config.spec);
   split.tile_tokens = config.tile_tokens();
   if (config.spec.batch_invariant) split.fixed_split_tokens = pagejit_shared::kFixedSplitTokens;
-  split.token_bytes = (config.spec.head_size + split.head_size_v) * element_bits / 8;
+  const int token_elements = config.spec.head_size + (config.spec.latent ? 0 : split.head_size_v);
+  split.token_bytes = token_elements * element_bits / 8;
   // All stages but the one being computed on are in flight.
   const int stages = std::max(1, config.attention.num_stages - 1);
   split.cta_bytes_per_ns =
@@ -52,6 +53,10 @@ const char* LoadedAttention::name_of_split_sequences() const {
   return config.attention.splits_row_tiles ? "row tiles" : "sequences";
 }
 
+int64_t LoadedAttention::num_units(int num_sequences, int num_kv_heads) const {
+  return int64_t{num_sequences} * num_kv_heads * pagejit_shared::group_tiles(config.attention);
+}
+
 int64_t LoadedAttention::length_bound(const AttentionArgs& args) const {
   if (config.spec.kv_table != KvTable::kBlocks) return args.max_seq_len;
   const int64_t capacity = int64_t{args.max_blocks_per_seq} * config.spec.block_size;
@@ -60,7 +65,7 @@ int64_t LoadedAttention::length_bound(const AttentionArgs& args) const {
 
 int LoadedAttention::num_splits(const AttentionArgs& args) const {
   if (args.num_splits != 0) return args.num_splits;
-  return choose_splits(split, int64_t{split_sequences(args)} * args.num_kv_heads,
+  return choose_splits(split, num_units(split_sequences(args), args.num_kv_heads),
                        length_bound(args));
 }
 
@@ -69,7 +74,7 @@ size_t LoadedAttention::workspace_bytes(int num_sequences, int num_kv_heads, int
     return config.spec.debug ? static_cast<size_t>(pagejit_shared::kPartialsOffset) : 0;
   }
   return static_cast<size_t>(pagejit_shared::workspace_bytes(
-      num_sequences, num_kv_heads, num_splits, split.rows, split.head_size_v));
+      num_units(num_sequences, num_kv_heads), 1, num_splits, split.rows, split.head_size_v));
 }
 
 size_t LoadedAttention::max_workspace_bytes() const {

@@ -18,6 +18,9 @@ struct LoadedAttention final : LoadedKernel {
   // What is split, by the counts of the launch: its sequences, or its row tiles.
   int split_sequences(const AttentionArgs& args) const;
   const char* name_of_split_sequences() const;
+  // Rows of which CTAs share the splits: of so many sequences, as split_sequences() says, the KV
+  // heads, or parts of their groups.
+  int64_t num_units(int num_sequences, int num_kv_heads) const;
   // The upper bound of the tokens of one sequence, by which splits are chosen.
   int64_t length_bound(const AttentionArgs& args) const;
   // What args.num_splits says, or the library's choice; at least 1.

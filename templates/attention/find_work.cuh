@@ -53,8 +53,16 @@ PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
   work.seq_idx = dev::block_idx_z();
   work.query_begin = work.seq_idx;
   work.query_len = 1;
+#if PAGEJIT_GROUP_TILES
+  constexpr int kGroupTiles = pagejit_shared::group_tiles(kConfig);
+  work.kv_head_idx = dev::block_idx_y() / kGroupTiles;
+  work.row_begin = dev::block_idx_y() % kGroupTiles * Traits::kTileRows;
+  const int rows_left = kConfig.group_size - work.row_begin;
+  work.num_rows = rows_left < Traits::kTileRows ? rows_left : Traits::kTileRows;
+#else
   work.row_begin = 0;
   work.num_rows = kConfig.group_size;
+#endif
   return true;
 }
 

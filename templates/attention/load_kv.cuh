@@ -56,8 +56,16 @@ class KvStream {
       : params_(params), work_(work), ring_(ring), token_group_(token_group), row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
+#if !PAGEJIT_LATENT
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#if !PAGEJIT_KV_VLLM
+#endif
+#if PAGEJIT_LATENT
+    k_ += RowCopy<kKeyUnits>::column();
+#if PAGEJIT_EVEN_ROWS
+    k_ += RowCopy<kKeyUnits>::first_row(row_warp) * params.k_stride_token;
+#endif
+    k_ = dev::hold(k_);
+#elif !PAGEJIT_KV_VLLM
     k_ += RowCopy<kKeyUnits>::column();
     v_ += RowCopy<kValueUnits>::column();
 #if PAGEJIT_EVEN_ROWS
@@ -103,15 +111,17 @@ class KvStream {
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
-  PAGEJIT_DEVICE const KvStage& next_stage() {
-    const KvStage& stage = ring_[read_stage_];
+  PAGEJIT_DEVICE int next_stage() {
+    const int stage = read_stage_;
     read_stage_ = read_stage_ + 1 == kStages ? 0 : read_stage_ + 1;
     return stage;
   }
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
-#if PAGEJIT_KV_INT4
+#if PAGEJIT_LATENT
+    static_assert(kConfig.head_size == kConfig.head_size_padded);
+#elif PAGEJIT_KV_INT4
     // No code is NaN, so the pad may hold anything that was written once; it is a multiple of 4 bytes.
     if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       for (int stage = 0; stage < kStages; ++stage) {
@@ -173,9 +183,15 @@ class KvStream {
 #endif
   }
 
+#if PAGEJIT_LATENT
+  // Issues the copies of a tile into the next stage, as one group of asynchronous copies. Past the
+  // last tile it is empty, so that the count of groups stays what the waits expect. `block` is
+  // find_block(tile_idx).
+#else
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
   // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
   // `block` is find_block(tile_idx).
+#endif
   PAGEJIT_DEVICE void issue(int tile_idx, int block) {
     KvStage& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
@@ -195,6 +211,8 @@ class KvStream {
     if (has_tile) copy_k(stage, rows.k, valid);
     dev::cp_async_commit();
     if (has_tile) copy_v(stage, rows.v, valid);
+#elif PAGEJIT_LATENT
+    if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
 #else
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
 #if PAGEJIT_TOKEN_SCALES
@@ -398,7 +416,9 @@ class KvStream {
   // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this lane
   // copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
   const KvElement* k_;
+#if !PAGEJIT_LATENT
   const KvElement* v_;
+#endif
 #if PAGEJIT_TOKEN_SCALES
   const float* k_scale_;  // [num_blocks, block_size] of this KV head, by strides
   const float* v_scale_;

@@ -58,6 +58,9 @@ struct AttentionOutput {
         scale_log2(score_scale_log2(p, work)) {
 #if PAGEJIT_SPLIT_ROW_TILES
     sequence_head = work.row_tile * p.num_kv_heads + work.kv_head_idx;
+#elif PAGEJIT_GROUP_TILES
+    sequence_head =
+        work.seq_idx * p.num_kv_heads * pagejit_shared::group_tiles(kConfig) + dev::block_idx_y();
 #else
     sequence_head = work.seq_idx * p.num_kv_heads + work.kv_head_idx;
 #endif
@@ -172,6 +175,7 @@ PAGEJIT_DEVICE void store_result(const AttentionOutput& output, int row, int ele
   }
 }
 
+#if !PAGEJIT_LATENT
 // Puts one unit's rows into shared memory, as far as this warp has them.
 PAGEJIT_DEVICE void stage_unit(MergeBuffer& merge, const OnlineSoftmax& softmax, int unit,
                                int token_group, int row_warp) {
@@ -198,6 +202,7 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer& merge, const OnlineSoftmax& softmax,
   }
 }
 
+#endif
 #if PAGEJIT_BATCH_INVARIANT
 // Adds a split that is done in turn to those before it, as sum_of_splits() adds one that has a CTA
 // of its own; gives the sum.
@@ -220,10 +225,10 @@ PAGEJIT_DEVICE Partial add_to_totals(const AttentionOutput& output, SplitTotals&
 // The sum of a row's token groups, four elements of it.
 PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials& groups, int row, int element,
                                      float scale_log2) {
-  PartialStats stats[kConfig.token_groups];
-  Quad acc[kConfig.token_groups];
+  PartialStats stats[Traits::kPartialGroups];
+  Quad acc[Traits::kPartialGroups];
 #pragma unroll
-  for (int group = 0; group < kConfig.token_groups; ++group) {
+  for (int group = 0; group < Traits::kPartialGroups; ++group) {
     stats[group] = groups.stats[group][row];
     acc[group] = *reinterpret_cast<const Quad*>(&groups.acc[group][row][element]);
   }

@@ -23,6 +23,15 @@ PAGEJIT_DEVICE uint32_t pack(float low, float high) {
 #endif
 }
 
+// A stage's tokens of V.
+PAGEJIT_DEVICE const auto& value_rows(const KvStage& stage) {
+#if PAGEJIT_LATENT
+  return stage.k;
+#else
+  return stage.v;
+#endif
+}
+
 #if PAGEJIT_KV_8BIT || PAGEJIT_UNPACK_E4M3
 // Four f16, the first two in `low`.
 struct F16Quad {
@@ -127,7 +136,8 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
 // of the result is element 2r, row r + 8 element 2r + 1.
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
   uint32_t codes[2];
-  dev::ldmatrix_x2_trans(codes, &stage.v[token_tile * 16 + dev::lane_idx() % 16][depth * 16]);
+  dev::ldmatrix_x2_trans(codes,
+                         &value_rows(stage)[token_tile * 16 + dev::lane_idx() % 16][depth * 16]);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     // {token 2c: 2r, 2r + 1; token 2c + 1: 2r, 2r + 1} -> one element's two tokens, then the other's
@@ -230,7 +240,7 @@ PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_til
 #else
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
-  dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
+  dev::ldmatrix_x4_trans(a, &value_rows(stage)[token_tile * 16 + row][depth * 16 + column]);
 #endif
 }
 

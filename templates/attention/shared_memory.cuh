@@ -16,7 +16,7 @@ using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #endif
 
 struct Traits {
-  static constexpr int kWarps = kConfig.token_groups * kConfig.row_warps;
+  static constexpr int kWarps = pagejit_shared::num_warps(kConfig);
   static constexpr int kThreads = kWarps * 32;
   // Tokens of one stage of the whole CTA.
   static constexpr int kTileTokens = kConfig.token_groups * kConfig.group_tokens;
@@ -24,9 +24,16 @@ struct Traits {
   static constexpr int kTokenTiles = kConfig.group_tokens / 16;
   static constexpr int kDepthTiles = kConfig.head_size_padded / 16;
   static constexpr int kValueTiles = kConfig.head_size_v_padded / 16;
+#if PAGEJIT_LATENT
+  static constexpr int kWarpValueTiles = pagejit_shared::warp_value_tiles(kConfig);
+  // From the rows of one token's probabilities to the next token's.
+  static constexpr int kProbabilityPitch =
+      pagejit_shared::shared_row_pitch(pagejit_shared::tile_rows(kConfig), 2);
+#endif
   // Rows of one warp and of the CTA, whether they exist or not.
   static constexpr int kWarpRows = kConfig.row_tiles * 8;
   static constexpr int kTileRows = pagejit_shared::tile_rows(kConfig);
+  static constexpr int kPartialGroups = pagejit_shared::partial_groups(kConfig);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(kConfig);
   // Elements from one row to the next in shared memory, of K, V and q.
 #if PAGEJIT_KV_INT4
@@ -54,7 +61,9 @@ struct Traits {
 
 struct alignas(16) KvStage {
   KvElement k[kConfig.group_tokens][Traits::kKeyPitch];
-#if PAGEJIT_KV_VLLM
+#if PAGEJIT_LATENT
+  // V is the first elements of each row.
+#elif PAGEJIT_KV_VLLM
   KvElement v[kConfig.head_size_v_padded][Traits::kValuePitch];
 #else
   KvElement v[kConfig.group_tokens][Traits::kValuePitch];
@@ -65,6 +74,16 @@ struct alignas(16) KvStage {
 #endif
 };
 
+#if PAGEJIT_LATENT
+// What warps tell each other about a tile: see latent_softmax.cuh.
+struct alignas(16) LatentExchange {
+  uint16_t p[Traits::kTileTokens][Traits::kProbabilityPitch];
+  float by_group[kConfig.token_groups][Traits::kTileRows];  // greatest scores, at the end sums
+  float factor[Traits::kTileRows];  // of what was added up before the tile
+  int has_factors[kConfig.row_warps];  // not 0: one of the rows of this warp of a group has another than 1
+};
+
+#endif
 // Four consecutive elements of one head in f32.
 struct alignas(16) Quad {
   float v[4];
@@ -72,8 +91,8 @@ struct alignas(16) Quad {
 
 // What the token groups have of one merge unit.
 struct alignas(16) GroupPartials {
-  float acc[kConfig.token_groups][Traits::kMergeRows][Traits::kMergePitch];
-  PartialStats stats[kConfig.token_groups][Traits::kMergeRows];
+  float acc[Traits::kPartialGroups][Traits::kMergeRows][Traits::kMergePitch];
+  PartialStats stats[Traits::kPartialGroups][Traits::kMergeRows];
 };
 
 // What each thread is about to add of some splits.
@@ -108,6 +127,9 @@ struct AttentionShared {
   RingOrMerge u;
 #if PAGEJIT_BATCH_INVARIANT
   SplitTotals totals;
+#endif
+#if PAGEJIT_LATENT
+  LatentExchange exchange;
 #endif
 #if !PAGEJIT_Q_IN_REGISTERS
 #if PAGEJIT_KV_F32

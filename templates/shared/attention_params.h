@@ -39,6 +39,9 @@ enum class KvTable : int {
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
 // form `token_groups` groups of `row_warps` warps; a group owns a slice of each tile's tokens and a
 // ring of `num_stages` stages in shared memory, its warps split the rows.
+//
+// Where is_latent that holds for the scores. Warps then share the probabilities, and each adds up
+// all rows of the tile for elements of V of its own.
 struct AttentionConfig {
   Element q_type;
   Element kv_type;
@@ -49,6 +52,7 @@ struct AttentionConfig {
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
   KvLayout kv_layout;
+  bool is_latent;         // V is the first head_size_v elements of K's rows, which are copied once
   bool has_token_scales;  // K and V have a scale for each token and KV head
   int kv_alignment;       // bytes that pointers and strides of K and V are multiples of
   bool has_window;       // a sliding window: window_left and window_right hold
@@ -162,9 +166,25 @@ PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_v_padded) {
 PAGEJIT_HOST_DEVICE constexpr int tile_rows(const AttentionConfig& c) {
   return c.row_warps * c.row_tiles * 8;
 }
+// CTAs that share the rows of a group where each sequence has one query token.
+PAGEJIT_HOST_DEVICE constexpr int group_tiles(const AttentionConfig& c) {
+  return c.is_ragged ? 1 : (c.group_size + tile_rows(c) - 1) / tile_rows(c);
+}
 // Rows of a CTA that can exist, and so have partials.
 PAGEJIT_HOST_DEVICE constexpr int partial_rows(const AttentionConfig& c) {
-  return c.is_ragged ? tile_rows(c) : c.group_size;
+  return c.is_ragged || group_tiles(c) > 1 ? tile_rows(c) : c.group_size;
+}
+PAGEJIT_HOST_DEVICE constexpr int num_warps(const AttentionConfig& c) {
+  return c.token_groups * c.row_warps;
+}
+// Tiles of 16 elements of V that a warp adds up, at most.
+PAGEJIT_HOST_DEVICE constexpr int warp_value_tiles(const AttentionConfig& c) {
+  const int tiles = c.head_size_v_padded / 16;
+  return c.is_latent ? (tiles + num_warps(c) - 1) / num_warps(c) : tiles;
+}
+// Partial results of a row in a CTA, each over the tokens of a group.
+PAGEJIT_HOST_DEVICE constexpr int partial_groups(const AttentionConfig& c) {
+  return c.is_latent ? 1 : c.token_groups;
 }
 // Rows that are merged at a time.
 PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
@@ -176,7 +196,8 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
   const int bytes = kv_bytes(c);
   const int k = c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_padded), bytes);
-  const int v = c.kv_layout == KvLayout::kRows
+  const int v = c.is_latent                         ? 0
+                : c.kv_layout == KvLayout::kRows
                     ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
                     : c.head_size_v_padded * shared_row_pitch(c.group_tokens, bytes);
   return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
@@ -186,15 +207,15 @@ PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
 }
 PAGEJIT_HOST_DEVICE constexpr int group_partials_bytes(const AttentionConfig& c) {
   const int accumulators =
-      c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
-  const int statistics = c.token_groups * merge_rows(c) * 8;
+      partial_groups(c) * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
+  const int statistics = partial_groups(c) * merge_rows(c) * 8;
   return (accumulators + statistics + 15) / 16 * 16;
 }
 // Before the partial results lies a flag, in 16 bytes.
 constexpr int kMergeFlagBytes = 16;
 // A thread's part of one split: 4 accumulators, maximum and sum.
 PAGEJIT_HOST_DEVICE constexpr int split_batch_bytes(const AttentionConfig& c, int num_splits) {
-  return num_splits * c.token_groups * c.row_warps * 32 * (4 * 4 + 8);
+  return num_splits * num_warps(c) * 32 * (4 * 4 + 8);
 }
 // Splits whose partial results a CTA fetches at once: what the memory there is anyway has room for,
 // up to more than it ever pays to split a sequence into.
@@ -220,10 +241,18 @@ PAGEJIT_HOST_DEVICE constexpr int split_totals_bytes(const AttentionConfig& c) {
   if (!c.is_batch_invariant) return 0;
   return tile_rows(c) * (merge_row_pitch(c.head_size_v_padded) * 4 + 2 * 8);
 }
+// What the warps of a CTA tell each other where is_latent: probabilities [tokens of the tile][rows], a
+// number for each group and row, a factor for each row, a flag for each warp of a group.
+PAGEJIT_HOST_DEVICE constexpr int latent_exchange_bytes(const AttentionConfig& c) {
+  if (!c.is_latent) return 0;
+  const int p = c.token_groups * c.group_tokens * shared_row_pitch(tile_rows(c), 2) * 2;
+  return (p + (c.token_groups + 1) * tile_rows(c) * 4 + c.row_warps * 4 + 15) / 16 * 16;
+}
 PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   const int ring = kv_ring_bytes(c);
   const int merge = merge_buffer_bytes(c);
-  return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c);
+  return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c) +
+         latent_exchange_bytes(c);
 }
 
 // Block-sparse attention: from the sparse block q the sparse block k is seen if k > q -
@@ -310,7 +339,8 @@ struct AttentionParams {
   float soft_cap;        // where has_soft_cap: positive
 };
 
-// Grid where each sequence has one query token: x = split, y = KV head, z = sequence.
+// Grid where each sequence has one query token: x = split, y = KV head * group_tiles() + tile of its
+// rows, z = sequence.
 //
 // Grid where is_ragged: x = row tile or split, y = KV head. The first num_row_tiles CTAs of x are
 // row tiles, those that see the most keys first (attention/row_tiles.cuh): over all sequences in
@@ -404,7 +434,8 @@ struct PartialStats {
 
 // A row's partial result: its PartialStats, then, at a multiple of 32 bytes, f32 accumulators
 // [head_size_v], not normalised. Partial results lie by [sequence, KV head, split, row]; where
-// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters.
+// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters; and "KV head"
+// is one of group_tiles() of it.
 constexpr int kPartialAccOffset = 32;
 PAGEJIT_HOST_DEVICE constexpr int partial_row_bytes(int head_size_v) {
   return kPartialAccOffset + head_size_v * 4;

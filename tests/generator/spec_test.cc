@@ -118,6 +118,45 @@ INSTANTIATE_TEST_SUITE_P(
                 "head_size_v 64 with head_size 128", "128 with 192, or 512 with 576"},
         BadSpec{"HeadSize576Alone", with([](auto& s) { s.head_size = 576; }), kInvalid,
                 "head_size 576", "576 with head_size_v 512"},
+        BadSpec{"LatentHeadSize", with([](auto& s) {
+                  s.latent = true;
+                  s.head_size = 72;
+                }),
+                kInvalid, "head_size 72", "a multiple of 16 in [16, 576] where latent is 1"},
+        BadSpec{"LatentIsTooWide", with([](auto& s) {
+                  s.latent = true;
+                  s.head_size = 592;
+                }),
+                kInvalid, "head_size 592", "[16, 576]"},
+        BadSpec{"LatentValuesAreWider", with([](auto& s) {
+                  s.latent = true;
+                  s.head_size_v = 144;
+                }),
+                kInvalid, "head_size_v 144", "[16, 128] where latent is 1 and head_size is 128"},
+        BadSpec{"LatentValuesAreTooWide", with([](auto& s) {
+                  s.latent = true;
+                  s.head_size = 576;
+                }),
+                kInvalid, "head_size_v 576", "[16, 512]"},
+        BadSpec{"LatentOfF32", with([](auto& s) {
+                  s.latent = true;
+                  s.q_dtype = s.kv_dtype = DataType::kFloat32;
+                }),
+                StatusCode::kUnsupported, "kv_dtype f32", "fp8_e5m2 where latent is 1"},
+        BadSpec{"LatentInVllmsLayout", with([](auto& s) {
+                  s.latent = true;
+                  s.kv_layout = KvLayout::kVllm;
+                }),
+                kInvalid, "kv_layout 1", "must be rows (0) where latent is 1"},
+        BadSpec{"LatentWithTokenScales", with([](auto& s) {
+                  s.latent = s.token_scales = true;
+                  s.kv_dtype = DataType::kFloat8E4m3;
+                }),
+                StatusCode::kUnsupported, "token_scales 1", "must be 0 where latent is 1"},
+        BadSpec{"LatentWithMask", with([](auto& s) { s.latent = s.custom_mask = true; }),
+                StatusCode::kUnsupported, "custom_mask 1", "must be 0 where latent is 1"},
+        BadSpec{"LatentBlockSparse", with([](auto& s) { s.latent = s.block_sparse = true; }),
+                StatusCode::kUnsupported, "block_sparse 1", "must be 0 where latent is 1"},
         BadSpec{"UnknownQueries", with([](auto& s) { s.queries = static_cast<QueryLengths>(4); }),
                 kInvalid, "queries 4", "one (0), few (1), many (2) and shared (3)"},
         BadSpec{"UnknownCausality", with([](auto& s) {

@@ -124,6 +124,37 @@ TEST_F(LaunchTest, NullPointersAreNamed) {
   expect_invalid([](AttentionArgs& a) { a.seq_lens = nullptr; }, "seq_lens is null");
 }
 
+TEST_F(LaunchTest, LatentRowsAreGivenAsKeysAlone) {
+  const Kernel latent = prepare(*engine, {.group_size = 80, .latent = true});
+  AttentionArgs args = legal_args();
+  EXPECT_THAT(latent.launch(args, nullptr).message(),
+              HasSubstr("v_cache: must be null where latent is 1"));
+  args.v_cache = nullptr;
+  EXPECT_TRUE(latent.launch(args, nullptr));
+  EXPECT_EQ(script->last_launch().config.gridDimY, static_cast<unsigned>(args.num_kv_heads * 5))
+      << "a tile of this plan has 16 of the 80 rows";
+  args.k_cache = nullptr;
+  EXPECT_THAT(latent.launch(args, nullptr).message(), HasSubstr("k_cache is null"));
+  args = legal_args();
+  args.v_cache = nullptr;
+  args.num_kv_heads = 40000;
+  EXPECT_THAT(latent.launch(args, nullptr).message(),
+              HasSubstr("num_kv_heads 40000: must be in [1, 13107]"));
+
+  const Kernel fp8 =
+      prepare(*engine, {.kv_dtype = DataType::kFloat8E4m3, .group_size = 16, .latent = true});
+  args = legal_args();
+  args.v_cache = nullptr;
+  EXPECT_THAT(fp8.launch(args, nullptr).message(), HasSubstr("k_scale is null"));
+  const auto* scale = reinterpret_cast<const float*>(0x9000);
+  args.k_scale = scale;
+  EXPECT_TRUE(fp8.launch(args, nullptr));
+  EXPECT_EQ(script->last_launch().params.v_scale, scale);
+  args.v_scale = scale;
+  EXPECT_THAT(fp8.launch(args, nullptr).message(),
+              HasSubstr("v_scale: must be null where latent is 1"));
+}
+
 TEST_F(LaunchTest, MisalignedPointersAreNamed) {
   auto at = [](uintptr_t address) { return reinterpret_cast<void*>(address); };
   expect_invalid([&](AttentionArgs& a) { a.q = at(0x1008); }, "q is 0x1008: must be aligned to 16");

@@ -46,6 +46,15 @@ KernelSpec make_values(int head_size, int head_size_v) {
   return spec;
 }
 
+// Rows of K that hold V.
+KernelSpec make_latent(DataType type, int head_size, int head_size_v, int num_heads) {
+  KernelSpec spec = make_spec(type, head_size, 16, num_heads);
+  spec.q_dtype = spec.out_dtype = kBF16;
+  spec.head_size_v = head_size_v;
+  spec.latent = true;
+  return spec;
+}
+
 // Elements of 8 bits, vLLM's layout, head sizes beyond 256.
 std::vector<KernelSpec> other_kernels() {
   return {make_fp8(64, 16, KvLayout::kRows),
@@ -56,7 +65,10 @@ std::vector<KernelSpec> other_kernels() {
           make_int8(72, 16),
           make_int8(72, 4),
           make_values(192, 128),
-          make_values(576, 512)};
+          make_values(576, 512),
+          make_latent(kBF16, 576, 512, 3),
+          make_latent(kBF16, 320, 256, 40),
+          make_latent(DataType::kFloat8E4m3, 576, 512, 16)};
 }
 
 KernelSpec make_ragged(QueryLengths queries, DataType type, int head_size, int group_size) {
@@ -126,10 +138,10 @@ TEST_F(AttentionOnEmulatorTest, EachKeyAndValueIsReadOnceWhateverTheGroup) {
       EXPECT_EQ(twice - once, (kv_bytes + id_bytes) * static_cast<uint64_t>(tokens))
           << canonical_text(spec);
       // What does not grow with the tokens: each thread's seq_len, and q once per token group at
-      // most.
-      const auto fixed =
-          static_cast<uint64_t>(config.threads_per_cta() * 4 +
-                                config.attention.token_groups * group_size * head_size * 2);
+      // most; lanes whose row does not exist count the first one once more.
+      const int rows = pagejit_shared::tile_rows(config.attention);
+      const auto fixed = static_cast<uint64_t>(
+          config.threads_per_cta() * 4 + config.attention.token_groups * rows * head_size * 2);
       EXPECT_LE(once, (kv_bytes + id_bytes) * static_cast<uint64_t>(tokens) + fixed)
           << canonical_text(spec);
     }
@@ -197,10 +209,33 @@ TEST_F(AttentionOnEmulatorTest, ScalesOfTokensAndSmallerValuesAreReadAsSuch) {
   EXPECT_EQ(bytes_of_token(make_values(192, 128)), (192u + 128) * 2);
 }
 
+// A row that holds K and V is read once for both, by all query heads of a tile of rows; 128 are two
+// tiles.
+TEST_F(AttentionOnEmulatorTest, LatentRowsAreReadOncePerTileOfRows) {
+  for (const int num_heads : {1, 16, 64, 128}) {
+    KernelSpec spec = make_latent(kBF16, 576, 512, num_heads);
+    std::vector<int> query_lens;
+    if (num_heads > 64) {
+      spec.queries = QueryLengths::kFew;
+      query_lens = {1};
+    }
+    const AttentionConfig c = config_of(spec).attention;
+    const int tiles = (num_heads + pagejit_shared::tile_rows(c) - 1) / pagejit_shared::tile_rows(c);
+    EXPECT_LE(tiles, 2) << num_heads;
+    const int tokens = 2 * c.num_stages * c.token_groups * c.group_tokens;
+    const uint64_t once = count(engine(), spec, {tokens}, 1, query_lens).global_bytes_read;
+    const uint64_t twice = count(engine(), spec, {2 * tokens}, 1, query_lens).global_bytes_read;
+    const uint64_t id_bytes = id_bytes_of_stage(c) / static_cast<uint64_t>(c.group_tokens);
+    EXPECT_EQ(twice - once, static_cast<uint64_t>(tiles * tokens) * (576 * 2 + id_bytes))
+        << canonical_text(spec);
+  }
+}
+
 TEST_F(AttentionOnEmulatorTest, EverySchedulePasses) {
-  std::vector<KernelSpec> specs = {make_spec(kBF16, 64, 16, 4), make_spec(kF16, 72, 5, 20),
-                                   make_spec(kBF16, 256, 32, 71), make_fp8(64, 16, KvLayout::kRows),
-                                   make_fp8(80, 8, KvLayout::kVllm)};
+  std::vector<KernelSpec> specs = {
+      make_spec(kBF16, 64, 16, 4),      make_spec(kF16, 72, 5, 20),
+      make_spec(kBF16, 256, 32, 71),    make_fp8(64, 16, KvLayout::kRows),
+      make_fp8(80, 8, KvLayout::kVllm), make_latent(kBF16, 96, 80, 16)};
   for (uint64_t seed : {1u, 2u}) {
     PagejitEmulatorOptions options = emulator().options();
     options.seed = seed;

@@ -230,6 +230,42 @@ class PlantedBugTest : public EmulatorTest {
     return "";
   }
 
+  // The same of kernels whose K rows hold V: one tile of rows per warp, warps with fewer elements
+  // of V than others, rows divided among warps, rows that see nothing of a tile's first group,
+  // elements of 8 bits.
+  std::string find_latent_bug(Engine& bugged) {
+    KernelSpec one = make_spec(DataType::kBFloat16, 96, 16, 4);
+    one.head_size_v = 80;
+    one.latent = true;
+    KernelSpec few = one;
+    few.group_size = 16;
+    few.queries = QueryLengths::kFew;
+    few.causality = Causality::kCausal;
+    KernelSpec fp8 = few;
+    fp8.kv_dtype = DataType::kFloat8E4m3;
+    KernelSpec window = few;
+    window.queries = QueryLengths::kMany;
+    window.group_size = 1;
+    window.window = true;
+    KernelSpec tall = one;  // two tiles of rows
+    tall.group_size = 80;
+    for (const KernelSpec& spec : {one, tall, few, fp8, window}) {
+      if (!compiles(bugged, spec)) return "";
+      for (const LogitRegime logits : {LogitRegime::kNormal, LogitRegime::kMixed}) {
+        CheckOptions options;
+        options.batch.seq_lens = {33, 0, 300, 217};
+        if (spec.queries != QueryLengths::kOne) options.batch.query_lens = {4, 1, 70, 20};
+        options.batch.window_left = 21;
+        options.batch.logits = logits;
+        options.num_splits = 2;
+        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
+        if (!result) return result.status().to_string() + report();
+        if (!result->passed) return result->sentence;
+      }
+    }
+    return find_in_later_launches(*bugged.prepare(tall));
+  }
+
   // The same of a kernel for programmatic dependent launch.
   std::string find_pdl_bug(Engine& bugged) {
     KernelSpec spec = make_spec(DataType::kBFloat16, 64, 16, 4);
@@ -357,6 +393,7 @@ TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
     EXPECT_EQ(find_pdl_bug(*engine), "");
     EXPECT_EQ(find_block_sparse_bug(*engine), "");
     EXPECT_EQ(find_mask_bug(*engine), "");
+    EXPECT_EQ(find_latent_bug(*engine), "");
   }
 }
 
@@ -372,6 +409,7 @@ TEST_P(EachPlantedBugTest, IsFound) {
                             : bug.kernels == PlantedBug::kF32Caches ? find_f32_bug(*engine)
                             : bug.kernels == PlantedBug::kPdl       ? find_pdl_bug(*engine)
                             : bug.kernels == PlantedBug::kMasks     ? find_mask_bug(*engine)
+                            : bug.kernels == PlantedBug::kLatent    ? find_latent_bug(*engine)
                             : bug.kernels == PlantedBug::kBlockSparse
                                 ? find_block_sparse_bug(*engine)
                                 : find_bug(*engine);

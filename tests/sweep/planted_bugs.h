@@ -8,7 +8,7 @@ namespace pagejit {
 
 struct PlantedBug {
   // Those that the bug is in.
-  enum Kernels { kDecode, kRagged, kElements, kF32Caches, kPdl, kBlockSparse, kMasks };
+  enum Kernels { kDecode, kRagged, kElements, kF32Caches, kPdl, kBlockSparse, kMasks, kLatent };
 
   const char* name;
   const char* file;
@@ -18,7 +18,7 @@ struct PlantedBug {
   bool only_checked = false;
   Kernels kernels = kDecode;  // plain ones; ragged and with masks; of other types and layouts; of
                               // f32 K and V; for programmatic dependent launch; block-sparse ones;
-                              // with custom masks, ranges or a bias
+                              // with custom masks, ranges or a bias; where K's rows hold V
 };
 
 const std::vector<PlantedBug>& planted_bugs();

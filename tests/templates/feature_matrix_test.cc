@@ -80,6 +80,35 @@ TEST_P(FeatureMatrixTest, TokenScalesAndValueHeadSizesCompileWithoutSpills) {
   }
 }
 
+// Rows that hold K and V, with the heads of a GPU among 8 and of all.
+TEST_P(FeatureMatrixTest, LatentKernelsCompileWithoutSpills) {
+  for (const DataType kv : {DataType::kBFloat16, DataType::kFloat8E4m3}) {
+    for (const int num_heads : {1, 16, 128}) {
+      KernelSpec spec{.kv_dtype = kv,
+                      .head_size = 576,
+                      .head_size_v = 512,
+                      .block_size = 64,
+                      .group_size = num_heads,
+                      .latent = true};
+      expect_clean(spec);
+      spec.queries = QueryLengths::kFew;
+      spec.causality = Causality::kCausal;
+      spec.batch_invariant = num_heads == 128;
+      expect_clean(spec);
+    }
+  }
+  expect_clean({.queries = QueryLengths::kMany,
+                .head_size = 320,
+                .head_size_v = 256,
+                .group_size = 128,
+                .causality = Causality::kCausal,
+                .latent = true,
+                .window = true,
+                .soft_cap = true,
+                .sinks = true,
+                .debug = true});
+}
+
 // K and V of f32, whose operands have three terms. Where q has 192 elements, its terms and the
 // accumulators take 120 registers, and ptxas spills one on sm_80; as it does for few query tokens,
 // head size 128 and group size 8 on sm_90a.

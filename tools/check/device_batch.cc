@@ -105,6 +105,7 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
     args.k_scale = device.k_scale_.data<float>();
     args.v_scale = device.v_scale_.data<float>();
   }
+  if (batch.options.spec.latent) args.v_cache = nullptr, args.v_scale = nullptr;
   args.block_table = device.block_table_.data<int32_t>();
   args.seq_lens = device.seq_lens_.data<int32_t>();
   args.kv_indptr = device.kv_indptr_.data<int32_t>();

@@ -21,9 +21,17 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
     command.add_option(name, *value, help)->type_name("N")->group("What");
   };
   number("--head-size", &flags->head_size,
-         "Elements per head: a multiple of 8 in [8, 256], or 512");
-  number("--head-size-v", &flags->head_size_v,
-         "Of V and the result: 128 with --head-size 192, 512 with 576 (default: the same)");
+         "Elements per head: a multiple of 8 in [8, 256], or 512; with --latent a multiple of 16 "
+         "up to "
+         "576");
+  number(
+      "--head-size-v", &flags->head_size_v,
+      "Of V and the result: 128 with --head-size 192, 512 with 576; with --latent any multiple of "
+      "16 (default: the same)");
+  command
+      .add_flag("--latent", flags->latent,
+                "V is the first --head-size-v elements of K's rows, as in the latent cache of MLA")
+      ->group("What");
   number("--block-size", &flags->block_size, "Tokens per KV block (default 16)");
   number("--group-size", &flags->group_size, "Query heads per KV head");
   number("--num-heads", &flags->num_heads,

@@ -17,6 +17,7 @@ struct SpecFlags {
   std::vector<std::string> models;  // config.json files or their folders
   std::optional<int> head_size;
   std::optional<int> head_size_v;
+  bool latent = false;
   std::optional<int> block_size;
   std::optional<int> group_size;
   std::optional<int> num_heads;
@@ -47,8 +48,8 @@ struct SpecFlags {
   bool pdl = false;
 
   bool has_spec() const {
-    return head_size || head_size_v || group_size || num_heads || num_kv_heads || causal ||
-           window || chunk || !block_sparse.empty() || soft_cap || alibi || sinks;
+    return head_size || head_size_v || latent || group_size || num_heads || num_kv_heads ||
+           causal || window || chunk || !block_sparse.empty() || soft_cap || alibi || sinks;
   }
 };
 

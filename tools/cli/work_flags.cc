@@ -165,6 +165,7 @@ Result<WorkItem> make_item(const SpecFlags& flags) {
   item.spec.q_dtype = item.spec.kv_dtype = item.spec.out_dtype = *dtype;
   item.spec.head_size = *flags.head_size;
   item.spec.head_size_v = flags.head_size_v.value_or(0);
+  item.spec.latent = flags.latent;
   item.spec.block_size = flags.block_size.value_or(kDefaultBlockSize);
   item.spec.group_size = heads->group_size;
   if (const Status status = set_queries(flags, &item); !status) return status;
@@ -226,7 +227,7 @@ Status add_model(const models::ModelShape& shape, const std::string& name, const
       continue;
     }
     WorkItem item = {.spec = *spec,
-                     .num_kv_heads = kind.attention.num_kv_heads,
+                     .num_kv_heads = models::kv_heads_of_kind(kind, *queries),
                      .scale = kind.attention.scale,
                      .chunk_size = spec->chunked ? static_cast<int>(kind.attention.window) : 0,
                      .soft_cap = kind.attention.soft_cap,
@@ -255,7 +256,8 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
   }
   if (flags.has_spec()) {
     return usage(
-        "--model excludes --head-size, --head-size-v, --group-size, --num-heads, --num-kv-heads, "
+        "--model excludes --head-size, --head-size-v, --latent, --group-size, --num-heads, "
+        "--num-kv-heads, "
         "--causal, "
         "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   }
@@ -324,6 +326,7 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.alibi) text += " alibi";
   if (spec.qq_bias) text += " qq bias";
   if (spec.sinks) text += " sinks";
+  if (spec.latent) text += " latent";
   if (spec.batch_invariant) text += " invariant";
   if (spec.debug) text += " debug";
   if (spec.pdl) text += " pdl";

@@ -62,10 +62,14 @@ std::vector<std::string> missing_features(const LayerAttention& attention, Query
   if (attention.family == LayerFamily::kUnknown) {
     missing.push_back("layer type \"" + attention.layer_type + "\"");
   }
-  if (attention.mla) missing.push_back(mla_text(*attention.mla));
+  if (attention.mla && attention.mla->index_topk > 0) missing.push_back(mla_text(*attention.mla));
   if (!has_mask(attention.mask, queries)) missing.push_back(mask_text(attention));
   return missing;
 }
+
+// Where queries are many a latent vector's heads are computed from it once for all of them, and K
+// and V of each head are rows without blocks; else q is brought into the latent space.
+bool expands_latent(QueryLengths queries) { return queries == QueryLengths::kMany; }
 
 std::string join(const std::vector<std::string>& parts, const std::string& last) {
   std::string text;
@@ -76,6 +80,11 @@ std::string join(const std::vector<std::string>& parts, const std::string& last)
 }
 
 }  // namespace
+
+int kv_heads_of_kind(const LayerKind& kind, QueryLengths queries) {
+  const LayerAttention& attention = kind.attention;
+  return attention.mla && expands_latent(queries) ? attention.num_heads : attention.num_kv_heads;
+}
 
 bool needs_no_kernel(const LayerKind& kind) { return kind.attention.family == LayerFamily::kNone; }
 
@@ -93,6 +102,17 @@ Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, 
   spec.head_size = attention.head_size;
   spec.block_size = block_size;
   spec.group_size = attention.group_size();
+  if (attention.mla && expands_latent(queries)) {
+    const MlaDims& mla = *attention.mla;
+    spec.head_size = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+    spec.head_size_v = mla.v_head_dim;
+    spec.group_size = 1;
+    spec.kv_table = KvTable::kContiguous;
+    spec.block_size = 1;
+  } else if (attention.mla) {
+    spec.latent = true;
+    spec.head_size_v = attention.mla->kv_lora_rank;
+  }
   spec.queries = queries;
   if (queries != QueryLengths::kOne && attention.mask != MaskKind::kBidirectional) {
     spec.causality = Causality::kCausal;

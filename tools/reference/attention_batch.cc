@@ -51,9 +51,9 @@ int64_t AttentionBatch::valid_kv_bytes() const {
   int64_t tokens = 0;
   for (int32_t length : seq_lens) tokens += length;
   const int64_t scale_bytes = options.spec.token_scales ? 2 * sizeof(float) : 0;
+  const int elements = options.spec.head_size + (options.spec.latent ? 0 : head_size_v());
   return tokens * options.num_kv_heads *
-         ((options.spec.head_size + head_size_v()) * data_type_bits(options.spec.kv_dtype) / 8 +
-          scale_bytes);
+         (elements * data_type_bits(options.spec.kv_dtype) / 8 + scale_bytes);
 }
 
 ElementScales AttentionBatch::scales_of(int kv_head) const {
@@ -63,7 +63,7 @@ ElementScales AttentionBatch::scales_of(int kv_head) const {
   if (!out_scale.empty()) scales.out = out_scale[0];
   if (options.spec.token_scales) return scales;
   if (!k_scale.empty()) scales.k = k_scale[place];
-  if (!v_scale.empty()) scales.v = v_scale[place];
+  if (!v_scale.empty()) scales.v = options.spec.latent ? k_scale[place] : v_scale[place];
   return scales;
 }
 
@@ -192,6 +192,7 @@ AttentionArgs AttentionBatch::host_args() const {
     args.k_scale = behind_row(k_place, options.spec.head_size);
     args.v_scale = behind_row(v_place, head_size_v());
   }
+  if (options.spec.latent) args.v_cache = nullptr, args.v_scale = nullptr;
   args.num_blocks = num_blocks;
   args.block_table = block_table.data();
   args.block_table_stride = block_table_stride;

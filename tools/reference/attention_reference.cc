@@ -315,7 +315,10 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
         const int kv_head = head / spec.group_size;
         const int64_t place = kv_head * args.kv_scale_stride;
         Elements k{spec.kv_dtype, args.k_cache, kv_is_scaled ? args.k_scale[place] : 1.0};
-        Elements v{spec.kv_dtype, args.v_cache, kv_is_scaled ? args.v_scale[place] : 1.0};
+        Elements v = k;  // where V lies in K's rows
+        if (!spec.latent) {
+          v = {spec.kv_dtype, args.v_cache, kv_is_scaled ? args.v_scale[place] : 1.0};
+        }
         const ScoreRules rules = rules_of(spec, args, head);
         OnlineSoftmax softmax(head_size_v);
         for (int token = 0; token < seq_len; ++token) {
@@ -332,8 +335,9 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
           }
           const int64_t k_row =
               row_offset(spec, args, seq, token, /*is_key=*/true) + kv_head * args.k_strides.head;
-          const int64_t v_row =
-              row_offset(spec, args, seq, token, /*is_key=*/false) + kv_head * args.v_strides.head;
+          const int64_t v_row = spec.latent ? k_row
+                                            : row_offset(spec, args, seq, token, /*is_key=*/false) +
+                                                  kv_head * args.v_strides.head;
           if (spec.token_scales) {
             const auto scale = [&](const float* scales, const KvStrides& strides) {
               return scales[row_offset(spec, args, seq, token, strides, strides.token) +

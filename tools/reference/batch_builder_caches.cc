@@ -171,6 +171,10 @@ void BatchBuilder::make_tokens(int seq) {
       const ValueSource::TokenScales scales = values_.draw_k_and_v(rng_, head, k_row, v_row);
       const Slot slot = {table_row[token / spec().block_size], token % spec().block_size, head};
       store(batch_.k_place, slot, k_row, spec().head_size);
+      if (spec().latent) {
+        std::copy_n(k_row, batch_.head_size_v(), v_row);
+        continue;  // what has V's place in other batches stays NaN
+      }
       store(batch_.v_place, slot, v_row, batch_.head_size_v());
       if (spec().token_scales) {
         batch_.dense_k_scale[index][static_cast<size_t>(row)] = scales.k;

@@ -53,7 +53,8 @@ struct AttentionArgs {
   int64_t q_stride_head = 0;
 
   // Caches as described by KvStrides. Aligned to the spec's kv_alignment, 16 bytes. K and V may lie
-  // in one allocation, interleaved.
+  // in one allocation, interleaved. Where the spec is latent, k_cache alone: [num_blocks,
+  // block_size, head_size]; v_cache and v_scale are null, and v_strides is not looked at.
   const void* k_cache = nullptr;
   const void* v_cache = nullptr;
   KvStrides k_strides;

@@ -90,10 +90,11 @@ struct KernelSpec {
   // f16, bf16, f32, or fp8_e4m3 with a scale (AttentionArgs::out_scale), whatever the others are.
   DataType out_dtype = DataType::kBFloat16;
   // Elements per head of q and K, and of V and out unless head_size_v says otherwise: a multiple of
-  // 8 in [8, 256], or 512; with a head_size_v also 576. At most 256 where kv_dtype is f32.
+  // 8 in [8, 256], or 512; with a head_size_v also 576. At most 256 where kv_dtype is f32. With
+  // latent a multiple of 16 in [16, 576].
   int head_size = 128;
   // Elements per head of V and out: 0 or head_size for the same, 128 where head_size is 192, 512
-  // where it is 576.
+  // where it is 576. With latent any multiple of 16 up to head_size and 512.
   int head_size_v = 0;
   int block_size = 16;  // tokens per KV block: [1, 65536]
   int group_size = 1;   // query heads per KV head: [1, 128]
@@ -102,6 +103,12 @@ struct KernelSpec {
   KvTable kv_table = KvTable::kBlocks;  // kContiguous needs block_size 1
   // kVllm needs block_size to be a multiple of 8, and head_size of x; not with int4.
   KvLayout kv_layout = KvLayout::kRows;
+  // V is the first head_size_v elements of K's rows, as in the cache of multi-head latent attention
+  // (MLA), whose rows are a latent vector of kv_lora_rank elements (head_size_v) and the
+  // qk_rope_head_dim rotated ones (the rest of head_size): one KV head, all query heads in its
+  // group. A row is read once for both. The result is in the latent space. From sm_80 on; f16,
+  // bf16, fp8_e4m3 or fp8_e5m2 in rows; not with token_scales, custom_mask or block_sparse.
+  bool latent = false;
   // K and V have a scale for each token and KV head; kv_dtype has 8 or 4 bits, kv_layout is kRows.
   bool token_scales = false;
   // What the pointers and strides of K and V are multiples of, in bytes: 16, 8 or 4. Rows are
@@ -151,7 +158,7 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few, many or shared (queries); "causal=1"
 // (or "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
-// "kv_alignment=" and the switches token_scales, window, chunked, custom_mask,
+// "kv_alignment=" and the switches latent, token_scales, window, chunked, custom_mask,
 // bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks, batch_invariant, debug and
 // pdl ("window=1") follow where they are set. Specs that mean the same have the same text; others
 // differ.

@@ -98,6 +98,9 @@ enum class KvTable : int {
 // A CTA serves a tile of rows of one (sequence, KV head) over one split of its KV tokens. Its warps
 // form `token_groups` groups of `row_warps` warps; a group owns a slice of each tile's tokens and a
 // ring of `num_stages` stages in shared memory, its warps split the rows.
+//
+// Where is_latent that holds for the scores. Warps then share the probabilities, and each adds up
+// all rows of the tile for elements of V of its own.
 struct AttentionConfig {
   Element q_type;
   Element kv_type;
@@ -108,6 +111,7 @@ struct AttentionConfig {
   Causality causality;   // where is_ragged; one query token sees all
   KvTable kv_table;
   KvLayout kv_layout;
+  bool is_latent;         // V is the first head_size_v elements of K's rows, which are copied once
   bool has_token_scales;  // K and V have a scale for each token and KV head
   int kv_alignment;       // bytes that pointers and strides of K and V are multiples of
   bool has_window;       // a sliding window: window_left and window_right hold
@@ -221,9 +225,25 @@ PAGEJIT_HOST_DEVICE constexpr int merge_row_pitch(int head_size_v_padded) {
 PAGEJIT_HOST_DEVICE constexpr int tile_rows(const AttentionConfig& c) {
   return c.row_warps * c.row_tiles * 8;
 }
+// CTAs that share the rows of a group where each sequence has one query token.
+PAGEJIT_HOST_DEVICE constexpr int group_tiles(const AttentionConfig& c) {
+  return c.is_ragged ? 1 : (c.group_size + tile_rows(c) - 1) / tile_rows(c);
+}
 // Rows of a CTA that can exist, and so have partials.
 PAGEJIT_HOST_DEVICE constexpr int partial_rows(const AttentionConfig& c) {
-  return c.is_ragged ? tile_rows(c) : c.group_size;
+  return c.is_ragged || group_tiles(c) > 1 ? tile_rows(c) : c.group_size;
+}
+PAGEJIT_HOST_DEVICE constexpr int num_warps(const AttentionConfig& c) {
+  return c.token_groups * c.row_warps;
+}
+// Tiles of 16 elements of V that a warp adds up, at most.
+PAGEJIT_HOST_DEVICE constexpr int warp_value_tiles(const AttentionConfig& c) {
+  const int tiles = c.head_size_v_padded / 16;
+  return c.is_latent ? (tiles + num_warps(c) - 1) / num_warps(c) : tiles;
+}
+// Partial results of a row in a CTA, each over the tokens of a group.
+PAGEJIT_HOST_DEVICE constexpr int partial_groups(const AttentionConfig& c) {
+  return c.is_latent ? 1 : c.token_groups;
 }
 // Rows that are merged at a time.
 PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
@@ -235,7 +255,8 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
   const int bytes = kv_bytes(c);
   const int k = c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_padded), bytes);
-  const int v = c.kv_layout == KvLayout::kRows
+  const int v = c.is_latent                         ? 0
+                : c.kv_layout == KvLayout::kRows
                     ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
                     : c.head_size_v_padded * shared_row_pitch(c.group_tokens, bytes);
   return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
@@ -245,15 +266,15 @@ PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
 }
 PAGEJIT_HOST_DEVICE constexpr int group_partials_bytes(const AttentionConfig& c) {
   const int accumulators =
-      c.token_groups * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
-  const int statistics = c.token_groups * merge_rows(c) * 8;
+      partial_groups(c) * merge_rows(c) * merge_row_pitch(c.head_size_v_padded) * 4;
+  const int statistics = partial_groups(c) * merge_rows(c) * 8;
   return (accumulators + statistics + 15) / 16 * 16;
 }
 // Before the partial results lies a flag, in 16 bytes.
 constexpr int kMergeFlagBytes = 16;
 // A thread's part of one split: 4 accumulators, maximum and sum.
 PAGEJIT_HOST_DEVICE constexpr int split_batch_bytes(const AttentionConfig& c, int num_splits) {
-  return num_splits * c.token_groups * c.row_warps * 32 * (4 * 4 + 8);
+  return num_splits * num_warps(c) * 32 * (4 * 4 + 8);
 }
 // Splits whose partial results a CTA fetches at once: what the memory there is anyway has room for,
 // up to more than it ever pays to split a sequence into.
@@ -279,10 +300,18 @@ PAGEJIT_HOST_DEVICE constexpr int split_totals_bytes(const AttentionConfig& c) {
   if (!c.is_batch_invariant) return 0;
   return tile_rows(c) * (merge_row_pitch(c.head_size_v_padded) * 4 + 2 * 8);
 }
+// What the warps of a CTA tell each other where is_latent: probabilities [tokens of the tile][rows], a
+// number for each group and row, a factor for each row, a flag for each warp of a group.
+PAGEJIT_HOST_DEVICE constexpr int latent_exchange_bytes(const AttentionConfig& c) {
+  if (!c.is_latent) return 0;
+  const int p = c.token_groups * c.group_tokens * shared_row_pitch(tile_rows(c), 2) * 2;
+  return (p + (c.token_groups + 1) * tile_rows(c) * 4 + c.row_warps * 4 + 15) / 16 * 16;
+}
 PAGEJIT_HOST_DEVICE constexpr int shared_bytes(const AttentionConfig& c) {
   const int ring = kv_ring_bytes(c);
   const int merge = merge_buffer_bytes(c);
-  return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c);
+  return (ring > merge ? ring : merge) + query_buffer_bytes(c) + split_totals_bytes(c) +
+         latent_exchange_bytes(c);
 }
 
 // Block-sparse attention: from the sparse block q the sparse block k is seen if k > q -
@@ -369,7 +398,8 @@ struct AttentionParams {
   float soft_cap;        // where has_soft_cap: positive
 };
 
-// Grid where each sequence has one query token: x = split, y = KV head, z = sequence.
+// Grid where each sequence has one query token: x = split, y = KV head * group_tiles() + tile of its
+// rows, z = sequence.
 //
 // Grid where is_ragged: x = row tile or split, y = KV head. The first num_row_tiles CTAs of x are
 // row tiles, those that see the most keys first (attention/row_tiles.cuh): over all sequences in
@@ -463,7 +493,8 @@ struct PartialStats {
 
 // A row's partial result: its PartialStats, then, at a multiple of 32 bytes, f32 accumulators
 // [head_size_v], not normalised. Partial results lie by [sequence, KV head, split, row]; where
-// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters.
+// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters; and "KV head"
+// is one of group_tiles() of it.
 constexpr int kPartialAccOffset = 32;
 PAGEJIT_HOST_DEVICE constexpr int partial_row_bytes(int head_size_v) {
   return kPartialAccOffset + head_size_v * 4;
@@ -489,9 +520,9 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .out_type = pagejit_shared::Element::kBFloat16,
 #line 14 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 21 "attention/attention.cu.tmpl"
+#line 24 "attention/attention.cu.tmpl"
     .kv_alignment = 16,
-#line 49 "attention/attention.cu.tmpl"
+#line 52 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .head_size_v = 128,
@@ -506,7 +537,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 69 "attention/attention.cu.tmpl"
+#line 72 "attention/attention.cu.tmpl"
 };
 
 #line 1 "attention/shared_memory.cuh"
@@ -522,7 +553,7 @@ using KvElement = uint16_t;  // the 16 bits of an f16 or a bf16
 #line 17 "attention/shared_memory.cuh"
 
 struct Traits {
-  static constexpr int kWarps = kConfig.token_groups * kConfig.row_warps;
+  static constexpr int kWarps = pagejit_shared::num_warps(kConfig);
   static constexpr int kThreads = kWarps * 32;
   // Tokens of one stage of the whole CTA.
   static constexpr int kTileTokens = kConfig.token_groups * kConfig.group_tokens;
@@ -530,18 +561,20 @@ struct Traits {
   static constexpr int kTokenTiles = kConfig.group_tokens / 16;
   static constexpr int kDepthTiles = kConfig.head_size_padded / 16;
   static constexpr int kValueTiles = kConfig.head_size_v_padded / 16;
+#line 33 "attention/shared_memory.cuh"
   // Rows of one warp and of the CTA, whether they exist or not.
   static constexpr int kWarpRows = kConfig.row_tiles * 8;
   static constexpr int kTileRows = pagejit_shared::tile_rows(kConfig);
+  static constexpr int kPartialGroups = pagejit_shared::partial_groups(kConfig);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(kConfig);
   // Elements from one row to the next in shared memory, of K, V and q.
-#line 36 "attention/shared_memory.cuh"
+#line 43 "attention/shared_memory.cuh"
   static constexpr int kKeyPitch =
       pagejit_shared::shared_row_pitch(kConfig.head_size_padded, sizeof(KvElement));
-#line 47 "attention/shared_memory.cuh"
+#line 54 "attention/shared_memory.cuh"
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(kConfig.head_size_v_padded, sizeof(KvElement));
-#line 50 "attention/shared_memory.cuh"
+#line 57 "attention/shared_memory.cuh"
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(kConfig.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(kConfig.head_size_v_padded);
   static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(kConfig);
@@ -549,11 +582,12 @@ struct Traits {
 
 struct alignas(16) KvStage {
   KvElement k[kConfig.group_tokens][Traits::kKeyPitch];
-#line 60 "attention/shared_memory.cuh"
+#line 69 "attention/shared_memory.cuh"
   KvElement v[kConfig.group_tokens][Traits::kValuePitch];
-#line 66 "attention/shared_memory.cuh"
+#line 75 "attention/shared_memory.cuh"
 };
 
+#line 87 "attention/shared_memory.cuh"
 // Four consecutive elements of one head in f32.
 struct alignas(16) Quad {
   float v[4];
@@ -561,8 +595,8 @@ struct alignas(16) Quad {
 
 // What the token groups have of one merge unit.
 struct alignas(16) GroupPartials {
-  float acc[kConfig.token_groups][Traits::kMergeRows][Traits::kMergePitch];
-  PartialStats stats[kConfig.token_groups][Traits::kMergeRows];
+  float acc[Traits::kPartialGroups][Traits::kMergeRows][Traits::kMergePitch];
+  PartialStats stats[Traits::kPartialGroups][Traits::kMergeRows];
 };
 
 // What each thread is about to add of some splits.
@@ -584,12 +618,12 @@ union RingOrMerge {
   MergeBuffer merge;                                       // afterwards
 };
 
-#line 107 "attention/shared_memory.cuh"
+#line 126 "attention/shared_memory.cuh"
 struct AttentionShared {
   RingOrMerge u;
-#line 122 "attention/shared_memory.cuh"
+#line 144 "attention/shared_memory.cuh"
 };
-#line 75 "attention/attention.cu.tmpl"
+#line 78 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
 // What one CTA does: its sequence, KV head, rows and range of KV tokens; what its rows see; and what
 // a debug kernel says when it finds something wrong.
@@ -662,7 +696,7 @@ PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }
-#line 82 "attention/attention.cu.tmpl"
+#line 85 "attention/attention.cu.tmpl"
 #line 1 "attention/find_work.cuh"
 // The work of this CTA, found from the lengths on the device.
 
@@ -674,8 +708,10 @@ PAGEJIT_DEVICE bool find_rows(const AttentionParams&, AttentionWork& work) {
   work.seq_idx = dev::block_idx_z();
   work.query_begin = work.seq_idx;
   work.query_len = 1;
+#line 63 "attention/find_work.cuh"
   work.row_begin = 0;
   work.num_rows = kConfig.group_size;
+#line 66 "attention/find_work.cuh"
   return true;
 }
 
@@ -683,7 +719,7 @@ PAGEJIT_DEVICE bool may_split(const AttentionWork&) {
   return true;
 }
 
-#line 67 "attention/find_work.cuh"
+#line 75 "attention/find_work.cuh"
 // length / split_tokens, rounded up, where that is at most 2^16, without the device's long way to a
 // quotient: the approximate one is less than 1 too low, and too high only where rounding up is.
 PAGEJIT_DEVICE uint32_t few_splits(uint32_t length, uint32_t split_tokens) {
@@ -695,7 +731,7 @@ PAGEJIT_DEVICE uint32_t few_splits(uint32_t length, uint32_t split_tokens) {
   return count;
 }
 
-#line 79 "attention/find_work.cuh"
+#line 87 "attention/find_work.cuh"
 // Every CTA of a sequence computes the same split from the same lengths, so no plan has to exist
 // before the launch. False where this CTA has nothing to do and nothing to write.
 PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work) {
@@ -703,11 +739,11 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   work.kv_head_idx = dev::block_idx_y();
   if (!find_rows(params, work)) return false;
   work.seq_len = load_seq_len(params, work.seq_idx);
-#line 101 "attention/find_work.cuh"
+#line 109 "attention/find_work.cuh"
   work.num_active_splits = 1;
   work.token_begin = 0;
   work.token_end = work.seq_len;
-#line 126 "attention/find_work.cuh"
+#line 134 "attention/find_work.cuh"
   if (params.num_splits > 1 && may_split(work)) {
     // Unsigned: rounding up cannot overflow below 2^32.
     const uint32_t length = static_cast<uint32_t>(work.token_end - work.token_begin);
@@ -730,9 +766,9 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   // Later splits of a short sequence have nothing to do. The first one writes the result of no
   // tokens.
   return work.split_idx == 0 || work.has_tokens();
-#line 149 "attention/find_work.cuh"
+#line 157 "attention/find_work.cuh"
 }
-#line 83 "attention/attention.cu.tmpl"
+#line 86 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -789,21 +825,22 @@ class KvStream {
       : params_(params), work_(work), ring_(ring), token_group_(token_group), row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
+#line 60 "attention/load_kv.cuh"
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 61 "attention/load_kv.cuh"
+#line 69 "attention/load_kv.cuh"
     k_ += RowCopy<kKeyUnits>::column();
     v_ += RowCopy<kValueUnits>::column();
-#line 64 "attention/load_kv.cuh"
+#line 72 "attention/load_kv.cuh"
     k_ += RowCopy<kKeyUnits>::first_row(row_warp) * params.k_stride_token;
     v_ += RowCopy<kValueUnits>::first_row(row_warp) * params.v_stride_token;
-#line 67 "attention/load_kv.cuh"
+#line 75 "attention/load_kv.cuh"
     // Held, or each stage would have them multiplied out from the strides.
     k_ = dev::hold(k_);
     v_ = dev::hold(v_);
-#line 80 "attention/load_kv.cuh"
+#line 88 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 83 "attention/load_kv.cuh"
+#line 91 "attention/load_kv.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -818,19 +855,19 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
-#line 103 "attention/load_kv.cuh"
+#line 111 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
-  PAGEJIT_DEVICE const KvStage& next_stage() {
-    const KvStage& stage = ring_[read_stage_];
+  PAGEJIT_DEVICE int next_stage() {
+    const int stage = read_stage_;
     read_stage_ = read_stage_ + 1 == kStages ? 0 : read_stage_ + 1;
     return stage;
   }
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
-#line 129 "attention/load_kv.cuh"
+#line 139 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
@@ -838,96 +875,98 @@ class KvStream {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
              i += kConfig.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][kConfig.head_size]) = Pad{};
-#line 137 "attention/load_kv.cuh"
+#line 147 "attention/load_kv.cuh"
           *reinterpret_cast<Pad*>(&ring_[stage].v[i][kConfig.head_size_v]) = Pad{};
-#line 145 "attention/load_kv.cuh"
+#line 155 "attention/load_kv.cuh"
         }
       }
     }
-#line 149 "attention/load_kv.cuh"
+#line 159 "attention/load_kv.cuh"
   }
 
   // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
   // coalesced. 0 where there is no token or no block.
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
-#line 157 "attention/load_kv.cuh"
+#line 167 "attention/load_kv.cuh"
     const int token = first_token(tile_idx) + lane_of_row();
     bool exists =
         tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
-#line 163 "attention/load_kv.cuh"
+#line 173 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 172 "attention/load_kv.cuh"
+#line 182 "attention/load_kv.cuh"
     return block_id;
-#line 174 "attention/load_kv.cuh"
+#line 184 "attention/load_kv.cuh"
   }
 
+#line 191 "attention/load_kv.cuh"
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
   // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
   // `block` is find_block(tile_idx).
+#line 195 "attention/load_kv.cuh"
   PAGEJIT_DEVICE void issue(int tile_idx, int block) {
     KvStage& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 186 "attention/load_kv.cuh"
+#line 202 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 191 "attention/load_kv.cuh"
+#line 207 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 193 "attention/load_kv.cuh"
+#line 209 "attention/load_kv.cuh"
     const KvRowOffsets rows = row_offsets(tile_idx, block);
-#line 199 "attention/load_kv.cuh"
+#line 217 "attention/load_kv.cuh"
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
-#line 203 "attention/load_kv.cuh"
+#line 221 "attention/load_kv.cuh"
     dev::cp_async_commit();
     if (has_tile) copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
-#line 206 "attention/load_kv.cuh"
+#line 224 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 218 "attention/load_kv.cuh"
+#line 236 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
     PAGEJIT_DEVICE Valid from(int token) const { return {end - token}; }
-#line 222 "attention/load_kv.cuh"
+#line 240 "attention/load_kv.cuh"
   };
 
   // Which token of a stage this lane looks up.
   PAGEJIT_DEVICE static int lane_of_row() {
-#line 227 "attention/load_kv.cuh"
+#line 245 "attention/load_kv.cuh"
     return 0;
-#line 231 "attention/load_kv.cuh"
+#line 249 "attention/load_kv.cuh"
   }
 
   // Of a token, or with even rows of a stage's first one.
   PAGEJIT_DEVICE static int place_in_block(int token) {
-#line 236 "attention/load_kv.cuh"
+#line 254 "attention/load_kv.cuh"
     // Stages begin at multiples of their size.
     if (kConfig.block_size == kConfig.group_tokens) return 0;
-#line 239 "attention/load_kv.cuh"
+#line 257 "attention/load_kv.cuh"
     return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
   }
 
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
     const int token = first_token(tile_idx) + lane_of_row();
-#line 253 "attention/load_kv.cuh"
+#line 271 "attention/load_kv.cuh"
     const int64_t token_in_block = place_in_block(token);
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 266 "attention/load_kv.cuh"
+#line 284 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 270 "attention/load_kv.cuh"
+#line 288 "attention/load_kv.cuh"
   }
 
-#line 277 "attention/load_kv.cuh"
+#line 295 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 281 "attention/load_kv.cuh"
+#line 299 "attention/load_kv.cuh"
 
-#line 327 "attention/load_kv.cuh"
+#line 345 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -942,13 +981,13 @@ class KvStream {
     const Valid valid_rows = valid.from(first_row);  // constants are compared with it
     const bool has_column =
         32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
-#line 342 "attention/load_kv.cuh"
+#line 360 "attention/load_kv.cuh"
     const KvElement* from = cache + offset;
-#line 344 "attention/load_kv.cuh"
+#line 362 "attention/load_kv.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-#line 350 "attention/load_kv.cuh"
+#line 368 "attention/load_kv.cuh"
       const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
@@ -958,9 +997,9 @@ class KvStream {
                      valid_rows.has(pass * kRowsAtOnce));
         }
       }
-#line 360 "attention/load_kv.cuh"
+#line 378 "attention/load_kv.cuh"
       from += kRowsAtOnce * stride_token;
-#line 362 "attention/load_kv.cuh"
+#line 380 "attention/load_kv.cuh"
     }
   }
 
@@ -974,7 +1013,7 @@ class KvStream {
     }
   }
 
-#line 394 "attention/load_kv.cuh"
+#line 412 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
@@ -982,10 +1021,11 @@ class KvStream {
   // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this lane
   // copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
   const KvElement* k_;
+#line 420 "attention/load_kv.cuh"
   const KvElement* v_;
-#line 409 "attention/load_kv.cuh"
+#line 429 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 411 "attention/load_kv.cuh"
+#line 431 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -994,7 +1034,7 @@ class KvStream {
 };
 
 // The block ids of the first kStages tiles, all asked for at once: one latency, not one per stage.
-#line 420 "attention/load_kv.cuh"
+#line 440 "attention/load_kv.cuh"
 class FirstBlocks {
  public:
   PAGEJIT_DEVICE explicit FirstBlocks(const KvStream& stream)
@@ -1007,7 +1047,7 @@ class FirstBlocks {
  private:
   int block_;  // of tile `lane`
 };
-#line 87 "attention/attention.cu.tmpl"
+#line 90 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -1030,15 +1070,22 @@ PAGEJIT_DEVICE uint32_t pack(float low, float high) {
 #line 24 "attention/operands.cuh"
 }
 
-#line 54 "attention/operands.cuh"
-// The token of result row r of the first product, and of row r + 8.
-PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
-#line 63 "attention/operands.cuh"
-  return r + is_upper * 8;
-#line 65 "attention/operands.cuh"
+// A stage's tokens of V.
+PAGEJIT_DEVICE const auto& value_rows(const KvStage& stage) {
+#line 31 "attention/operands.cuh"
+  return stage.v;
+#line 33 "attention/operands.cuh"
 }
 
-#line 210 "attention/operands.cuh"
+#line 63 "attention/operands.cuh"
+// The token of result row r of the first product, and of row r + 8.
+PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
+#line 72 "attention/operands.cuh"
+  return r + is_upper * 8;
+#line 74 "attention/operands.cuh"
+}
+
+#line 220 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
 PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
@@ -1055,11 +1102,11 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
 // 8-15) x (tokens 0-7, 8-15).
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
-#line 231 "attention/operands.cuh"
+#line 241 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
-  dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
-#line 235 "attention/operands.cuh"
+  dev::ldmatrix_x4_trans(a, &value_rows(stage)[token_tile * 16 + row][depth * 16 + column]);
+#line 245 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.
@@ -1067,7 +1114,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 89 "attention/attention.cu.tmpl"
+#line 92 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -1103,7 +1150,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 95 "attention/attention.cu.tmpl"
+#line 98 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -1150,7 +1197,7 @@ class Query {
   uint32_t fragments_[kConfig.row_tiles][Traits::kDepthTiles][2];
 };
 
-#line 97 "attention/attention.cu.tmpl"
+#line 100 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage: the product K q. Fragment places as in operands.cuh.
 
@@ -1198,7 +1245,7 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
   }
 #line 101 "attention/scores.cuh"
 }
-#line 101 "attention/attention.cu.tmpl"
+#line 104 "attention/attention.cu.tmpl"
 #line 1 "attention/score_change.cuh"
 // From the product K q to what the softmax sees: scores are scaled, capped, biased and masked as far
 // as the configuration asks for it.
@@ -1285,7 +1332,7 @@ class ScoreChange {
   int num_rows_;  // of this warp; 0 or less: none
 #line 272 "attention/score_change.cuh"
 };
-#line 102 "attention/attention.cu.tmpl"
+#line 108 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1431,7 +1478,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 106 "attention/attention.cu.tmpl"
+#line 113 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1473,9 +1520,9 @@ struct AttentionOutput {
         row_begin(work.row_begin),
         num_rows(work.num_rows),
         scale_log2(score_scale_log2(p, work)) {
-#line 62 "attention/merge.cuh"
+#line 65 "attention/merge.cuh"
     sequence_head = work.seq_idx * p.num_kv_heads + work.kv_head_idx;
-#line 73 "attention/merge.cuh"
+#line 76 "attention/merge.cuh"
   }
 
   // A row's partial result of a split. As many as there may be (kMergeCounterCapacity, kMaxSplits)
@@ -1540,15 +1587,15 @@ struct Partial {
   }
 };
 
-#line 146 "attention/merge.cuh"
+#line 149 "attention/merge.cuh"
 // Writes 4 elements of the final result of a row of the CTA, and its lse with the first ones.
 PAGEJIT_DEVICE void store_result(const AttentionOutput& output, int row, int element,
                                  Partial partial) {
   const RowPlace place = place_of_row(output.row_begin + row);
-#line 153 "attention/merge.cuh"
+#line 156 "attention/merge.cuh"
   // A sum of 0 means no token, or none above -inf: out = 0, lse = -inf. A NaN stays one.
   float factor = partial.row_sum == 0.0f ? 0.0f : dev::rcp_approx(partial.row_sum);
-#line 158 "attention/merge.cuh"
+#line 161 "attention/merge.cuh"
   const auto result =
       round_to_out({{partial.acc.v[0] * factor, partial.acc.v[1] * factor,
                      partial.acc.v[2] * factor, partial.acc.v[3] * factor}});
@@ -1566,6 +1613,7 @@ PAGEJIT_DEVICE void store_result(const AttentionOutput& output, int row, int ele
   }
 }
 
+#line 179 "attention/merge.cuh"
 // Puts one unit's rows into shared memory, as far as this warp has them.
 PAGEJIT_DEVICE void stage_unit(MergeBuffer& merge, const OnlineSoftmax& softmax, int unit,
                                int token_group, int row_warp) {
@@ -1592,14 +1640,14 @@ PAGEJIT_DEVICE void stage_unit(MergeBuffer& merge, const OnlineSoftmax& softmax,
   }
 }
 
-#line 220 "attention/merge.cuh"
+#line 225 "attention/merge.cuh"
 // The sum of a row's token groups, four elements of it.
 PAGEJIT_DEVICE Partial sum_of_groups(const GroupPartials& groups, int row, int element,
                                      float scale_log2) {
-  PartialStats stats[kConfig.token_groups];
-  Quad acc[kConfig.token_groups];
+  PartialStats stats[Traits::kPartialGroups];
+  Quad acc[Traits::kPartialGroups];
 #pragma unroll
-  for (int group = 0; group < kConfig.token_groups; ++group) {
+  for (int group = 0; group < Traits::kPartialGroups; ++group) {
     stats[group] = groups.stats[group][row];
     acc[group] = *reinterpret_cast<const Quad*>(&groups.acc[group][row][element]);
   }
@@ -1639,7 +1687,7 @@ PAGEJIT_DEVICE Partial sum_of_splits(const AttentionOutput& output, SplitBatch& 
 // Merges one unit's partial results: those of this CTA's token groups, into the result or, where the
 // sequence has several splits, into the workspace; or those of the splits, into the result.
 PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge,
-#line 269 "attention/merge.cuh"
+#line 274 "attention/merge.cuh"
                                const AttentionWork& work, int unit, bool of_splits) {
   constexpr int kRowQuads = kConfig.head_size_v / 4;
   // Opaque: else addresses are found before the loop over tokens, and kept.
@@ -1655,7 +1703,7 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
     } else {
       partial = sum_of_groups(merge.groups, row_in_unit, element, output.scale_log2);
     }
-#line 290 "attention/merge.cuh"
+#line 295 "attention/merge.cuh"
     if (of_splits || work.num_active_splits <= 1) {
       store_result(output, row, element, partial);
     } else {
@@ -1679,19 +1727,15 @@ PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOu
   if (dev::thread_idx() == 0) {
     const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
     const uint32_t arrived = dev::atomic_inc_acq_rel(output.counter(unit), limit);
-#line 318 "attention/merge.cuh"
+#line 323 "attention/merge.cuh"
     shared_flag = arrived == limit;
   }
   dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
   return shared_flag != 0;
 }
-#line 107 "attention/attention.cu.tmpl"
-#line 1 "attention/attention.cuh"
-// Paged attention over ragged queries, split-KV in one launch.
-//
-// A CTA serves a tile of rows of one (sequence, KV head) over one split of its tokens; see
-// ../README.md for the schedule and the counts. K and V rows leave global memory once for all rows
-// of the tile.
+#line 117 "attention/attention.cu.tmpl"
+#line 1 "attention/attend.cuh"
+// The main loop: K and V of this CTA's tokens through the running softmax of each warp.
 
 
 // Threads of a token group meet where one's copies become the others' input.
@@ -1719,20 +1763,20 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   Query query;
   query.load(QuerySource(params, work, kConfig.group_size), shared, row_warp);
   const ScoreChange change(params, work, row_warp);
-#line 36 "attention/attention.cuh"
+#line 32 "attention/attend.cuh"
   const float scale_log2 = score_scale_log2(params, work);
 
   int block = first_blocks.of_tile(0);
   // The first kStages - 1 rounds only fill the ring.
   for (int tile = 1 - kStages; tile < stream.num_tiles(); ++tile) {
     if (tile >= 0) {
-#line 45 "attention/attention.cuh"
+#line 41 "attention/attend.cuh"
       // Groups of copies so far: 2 per tile for tile + kStages - 1 tiles. K of this one is number
       // 2 * tile, so all but the newest 2 * (kStages - 1) - 1 must be there.
       dev::cp_async_wait<2 * (kStages - 1) - 1>();
       // K of this tile is there for all warps, and all are done with the tile before.
       sync_group(token_group);
-#line 51 "attention/attention.cuh"
+#line 47 "attention/attend.cuh"
     }
     stream.issue(tile + kStages - 1, block);
     if (tile < 0) {
@@ -1740,22 +1784,22 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
       continue;
     }
     block = stream.find_block(tile + kStages);
-#line 62 "attention/attention.cuh"
+#line 58 "attention/attend.cuh"
 
-    const KvStage& stage = stream.next_stage();
+    const KvStage& stage = shared.u.ring[token_group][stream.next_stage()];
     const int first_token = stream.first_token(tile);
     const bool sees = change.sees(first_token);
-#line 69 "attention/attention.cuh"
+#line 65 "attention/attend.cuh"
     uint32_t p[Traits::kTokenTiles][kConfig.row_tiles][2];
-#line 71 "attention/attention.cuh"
+#line 67 "attention/attend.cuh"
     if (sees) {
       Scores scores;
-#line 79 "attention/attention.cuh"
+#line 75 "attention/attend.cuh"
       compute_scores(scores, stage, query);
       change.apply(scores, first_token);
-#line 85 "attention/attention.cuh"
+#line 81 "attention/attend.cuh"
       softmax.step(scores, scale_log2, p);
-#line 87 "attention/attention.cuh"
+#line 83 "attention/attend.cuh"
     }
 
     // Now tile + kStages tiles; V of this one is number 2 * tile + 1.
@@ -1765,6 +1809,14 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   }
   softmax.finish();
 }
+#line 119 "attention/attention.cu.tmpl"
+#line 1 "attention/attention.cuh"
+// Paged attention over ragged queries, split-KV in one launch.
+//
+// A CTA serves a tile of rows of one (sequence, KV head) over one split of its tokens; see
+// ../README.md for the schedule and the counts. K and V rows leave global memory once for all rows
+// of the tile.
+
 
 // One split: its tokens, then its rows into the result or the workspace.
 PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWork& work,
@@ -1795,9 +1847,9 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     } else if ((units_to_merge >> unit & 1) == 0) {
       continue;
     }
-#line 129 "attention/attention.cuh"
+#line 40 "attention/attention.cuh"
     merge_unit(output, merge, work, unit, of_splits);
-#line 131 "attention/attention.cuh"
+#line 42 "attention/attention.cuh"
     if (!of_splits && work.num_active_splits > 1 &&
         arrive_last(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
@@ -1810,19 +1862,19 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
                 "host and device disagree on shared memory");
   auto& shared = *reinterpret_cast<AttentionShared*>(dev::dynamic_shared());
 
-#line 157 "attention/attention.cuh"
+#line 68 "attention/attention.cuh"
   AttentionWork work;
   if (!find_work(params, work)) return;
 
-#line 171 "attention/attention.cuh"
+#line 82 "attention/attention.cuh"
   serve_split(params, work, shared);
-#line 173 "attention/attention.cuh"
+#line 84 "attention/attention.cuh"
 }
-#line 111 "attention/attention.cu.tmpl"
+#line 123 "attention/attention.cu.tmpl"
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 117 "attention/attention.cu.tmpl"
+#line 129 "attention/attention.cu.tmpl"
   attention(params);
 }
 

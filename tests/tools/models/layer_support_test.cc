@@ -47,9 +47,26 @@ TEST(LayerSupportTest, MasksAndScoreChangesAreInTheSpec) {
   EXPECT_EQ(text("mpt-7b", 0, QueryLengths::kOne), "decode group_size=1 alibi=1");
 }
 
+TEST(LayerSupportTest, LatentAttentionIsOverTheLatentRowsOrOverAllHeads) {
+  const auto text = [](const char* model, QueryLengths queries) {
+    const ModelShape shape = shape_of(model);
+    const Result<KernelSpec> spec = spec_of_kind(shape, shape.kinds[0], 64, queries);
+    EXPECT_TRUE(spec.is_ok()) << spec.status().to_string();
+    return canonical_text(*spec) + " x " +
+           std::to_string(kv_heads_of_kind(shape.kinds[0], queries));
+  };
+  EXPECT_EQ(text("deepseek-v2-lite", QueryLengths::kOne),
+            "decode q=bf16 kv=bf16 out=bf16 head_size=576 head_size_v=512 block_size=64 "
+            "group_size=16 latent=1 x 1");
+  EXPECT_EQ(text("deepseek-v3", QueryLengths::kFew),
+            "few q=bf16 kv=bf16 out=bf16 head_size=576 head_size_v=512 block_size=64 "
+            "group_size=128 causal=1 latent=1 x 1");
+  EXPECT_EQ(text("deepseek-v3", QueryLengths::kMany),
+            "many q=bf16 kv=bf16 out=bf16 head_size=192 head_size_v=128 block_size=1 "
+            "group_size=1 causal=1 table=contiguous x 128");
+}
+
 TEST(LayerSupportTest, SentencesNameTheLayersAndAllThatIsMissing) {
-  EXPECT_EQ(missing("deepseek-v3"),
-            "all 61 layers: not supported yet: latent attention (MLA) of 512 + 64");
   EXPECT_EQ(missing("deepseek-v3.2"),
             "all 61 layers: not supported yet: latent attention (MLA) of 512 + 64 over the best "
             "2048 tokens");
