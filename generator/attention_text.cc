@@ -31,6 +31,10 @@ std::string kv_table_name(pagejit_shared::KvTable table) {
       return "kCsr";
     case pagejit_shared::KvTable::kContiguous:
       return "kContiguous";
+    case pagejit_shared::KvTable::kSlots:
+      return "kSlots";
+    case pagejit_shared::KvTable::kPositions:
+      return "kPositions";
   }
   return "unknown";
 }
@@ -51,6 +55,8 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.causality == Causality::kPerSequence) name += "_maybe_causal";
   if (spec.kv_table == KvTable::kCsr) name += "_csr";
   if (spec.kv_table == KvTable::kContiguous) name += "_contiguous";
+  if (spec.kv_table == KvTable::kSlots) name += "_slots";
+  if (spec.kv_table == KvTable::kPositions) name += "_positions";
   if (spec.kv_layout == KvLayout::kVllm) name += "_vllm";
   if (spec.latent) name += "_latent";
   if (spec.token_scales) name += "_token_scales";
@@ -152,6 +158,10 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_CAUSAL_FLAGS", c.causality == Causality::kPerSequence},
       {"PAGEJIT_KV_CSR", c.kv_table == KvTable::kCsr},
       {"PAGEJIT_KV_CONTIGUOUS", c.kv_table == KvTable::kContiguous},
+      {"PAGEJIT_KV_LISTS", pagejit_shared::has_token_lists(c)},
+      {"PAGEJIT_KV_BLOCK_IDS", c.kv_table == KvTable::kBlocks || c.kv_table == KvTable::kCsr ||
+                                   c.kv_table == KvTable::kPositions},
+      {"PAGEJIT_KV_POSITIONS", c.kv_table == KvTable::kPositions},
       {"PAGEJIT_KV_VLLM", c.kv_layout == pagejit_shared::KvLayout::kVllm},
       {"PAGEJIT_EVEN_ROWS", pagejit_shared::has_even_rows(c)},
       {"PAGEJIT_WINDOW", c.has_window},

@@ -21,6 +21,10 @@ Status bad_type(const char* field, DataType value, const char* legal) {
       std::string(field) + " " + std::string(data_type_name(value)) + ": must be " + legal);
 }
 
+bool has_token_lists(const KernelSpec& spec) {
+  return spec.kv_table == KvTable::kSlots || spec.kv_table == KvTable::kPositions;
+}
+
 Status check_types(const KernelSpec& spec) {
   for (const DataType type : {spec.q_dtype, spec.kv_dtype, spec.out_dtype}) {
     if (static_cast<int>(type) > static_cast<int>(DataType::kInt4)) {
@@ -121,9 +125,26 @@ Status check_queries(const KernelSpec& spec) {
         ": must be none (0) where queries is one (0), since a single query token sees all keys");
   }
   const int table = static_cast<int>(spec.kv_table);
-  if (table < 0 || table > static_cast<int>(KvTable::kContiguous)) {
+  if (table < 0 || table > static_cast<int>(KvTable::kPositions)) {
     return invalid("kv_table " + std::to_string(table) +
-                   ": legal are blocks (0), CSR (1) and contiguous (2)");
+                   ": legal are blocks (0), CSR (1), contiguous (2), slots (3) and positions (4)");
+  }
+  if (has_token_lists(spec) && (!spec.latent || spec.queries != QueryLengths::kOne)) {
+    return invalid("kv_table " + std::to_string(table) + ": must be blocks (0), CSR (1) or " +
+                   "contiguous (2) unless latent is 1 and queries is one (0)");
+  }
+  if (has_token_lists(spec)) {
+    for (const auto& [name, is_set] : {std::pair{"window", spec.window},
+                                       {"chunked", spec.chunked},
+                                       {"bidirectional_ranges", spec.bidirectional_ranges},
+                                       {"alibi", spec.alibi},
+                                       {"qq_bias", spec.qq_bias}}) {
+      if (is_set) {
+        return invalid(std::string(name) +
+                       " 1: must be 0 where kv_table is slots (3) or positions " +
+                       "(4): what a list names has no order");
+      }
+    }
   }
   if (spec.kv_table == KvTable::kContiguous && spec.block_size != 1) {
     return invalid("block_size " + std::to_string(spec.block_size) +
@@ -196,6 +217,9 @@ std::string_view kind_name(QueryLengths queries) {
   }
   return "unknown";
 }
+
+// By their numbers.
+constexpr std::string_view kTableNames[] = {"blocks", "csr", "contiguous", "slots", "positions"};
 
 // The fields that are written only where they are set.
 struct Switch {
@@ -303,8 +327,9 @@ std::string canonical_text(const KernelSpec& spec) {
   text += " group_size=" + std::to_string(spec.group_size);
   if (spec.causality == Causality::kCausal) text += " causal=1";
   if (spec.causality == Causality::kPerSequence) text += " causal=sequence";
-  if (spec.kv_table == KvTable::kCsr) text += " table=csr";
-  if (spec.kv_table == KvTable::kContiguous) text += " table=contiguous";
+  if (spec.kv_table != KvTable::kBlocks) {
+    text += " table=" + std::string(kTableNames[static_cast<size_t>(spec.kv_table)]);
+  }
   if (spec.kv_layout == KvLayout::kVllm) text += " layout=vllm";
   if (spec.kv_alignment != 16) text += " kv_alignment=" + std::to_string(spec.kv_alignment);
   for (const Switch& option : kSwitches) {
@@ -345,12 +370,12 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
     return Status::ok();
   }
   if (name == "table") {
-    if (value != "blocks" && value != "csr" && value != "contiguous") {
-      return invalid("table \"" + value + "\": must be blocks, csr or contiguous");
+    const auto* table = std::find(std::begin(kTableNames), std::end(kTableNames), value);
+    if (table == std::end(kTableNames)) {
+      return invalid("table \"" + value +
+                     "\": must be blocks, csr, contiguous, slots or positions");
     }
-    spec.kv_table = value == "blocks" ? KvTable::kBlocks
-                    : value == "csr"  ? KvTable::kCsr
-                                      : KvTable::kContiguous;
+    spec.kv_table = static_cast<KvTable>(table - std::begin(kTableNames));
     return Status::ok();
   }
   if (name == "layout") {

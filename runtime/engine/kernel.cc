@@ -55,6 +55,8 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .kv_indices = args.kv_indices,
       .kv_last_block_len = args.kv_last_block_len,
       .kv_start_loc = args.kv_start_loc,
+      .token_lists = args.token_lists,
+      .query_seqs = args.query_seqs,
       .query_start_loc = args.query_start_loc,
       .causal_flags = args.causal_flags,
       .custom_mask = args.custom_mask,
@@ -79,6 +81,7 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .out_stride_token = args.out_stride_token,
       .out_stride_head = args.out_stride_head,
       .block_table_stride = args.block_table_stride,
+      .token_list_stride = args.token_list_stride,
       .kv_scale_stride = args.kv_scale_stride,
       .k_scale_stride_block = args.k_scale_strides.block,
       .k_scale_stride_token = args.k_scale_strides.token,
@@ -91,6 +94,7 @@ AttentionParams make_params(const LoadedAttention& kernel, const AttentionArgs& 
       .qq_bias_stride_row = args.qq_bias_stride_row,
       .num_blocks = args.num_blocks,
       .max_blocks_per_seq = args.max_blocks_per_seq,
+      .max_list_len = args.max_list_len,
       .num_seqs = args.num_seqs,
       .num_kv_heads = args.num_kv_heads,
       .num_query_tokens = args.num_query_tokens,
@@ -214,6 +218,12 @@ std::string describe_report(const WorkspaceHeader& header) {
       return format("{}: {}[{}] is {}, must not be negative nor less than the entry before", where,
                     name, header.debug_position, header.debug_value);
     }
+    case pagejit_shared::kDebugBadListEntry:
+      return format("query token {}: entry {} of its list is {}, beyond its blocks",
+                    header.debug_seq_idx, header.debug_position, header.debug_value);
+    case pagejit_shared::kDebugBadListLen:
+      return format("query token {}: its list has {} entries, must be in [0, max_list_len]",
+                    header.debug_seq_idx, header.debug_value);
     case pagejit_shared::kDebugBadLastBlockLen:
       return format("{}: kv_last_block_len is {}, must be in [1, block_size]", where,
                     header.debug_value);

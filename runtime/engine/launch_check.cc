@@ -83,6 +83,35 @@ Status check_ints(const char* name, const int32_t* pointer) {
   return bad(pointer, alignof(int32_t)) ? bad_pointer(name, pointer, alignof(int32_t)) : Status();
 }
 
+Status check_block_table(const AttentionArgs& args) {
+  if (Status status = check_ints("block_table", args.block_table); !status) return status;
+  if (args.max_blocks_per_seq < 0) {
+    return invalid(format("max_blocks_per_seq {}: must not be negative", args.max_blocks_per_seq));
+  }
+  if (args.block_table_stride < args.max_blocks_per_seq) {
+    return invalid(format("block_table_stride {}: must be at least max_blocks_per_seq ({})",
+                          args.block_table_stride, args.max_blocks_per_seq));
+  }
+  return {};
+}
+
+Status check_lists(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
+  if (Status status = check_ints("token_lists", args.token_lists); !status) return status;
+  if (args.max_list_len < 0) {
+    return invalid(format("max_list_len {}: must not be negative", args.max_list_len));
+  }
+  if (args.token_list_stride < args.max_list_len) {
+    return invalid(format("token_list_stride {}: must be at least max_list_len ({})",
+                          args.token_list_stride, args.max_list_len));
+  }
+  for (const auto& [name, pointer] :
+       {std::pair{"seq_lens", args.seq_lens}, std::pair{"query_seqs", args.query_seqs}}) {
+    if (misaligned(pointer, alignof(int32_t))) return bad_pointer(name, pointer, alignof(int32_t));
+  }
+  return config.kv_table == pagejit_shared::KvTable::kPositions ? check_block_table(args)
+                                                                : Status();
+}
+
 // Where the KV tokens are.
 Status check_table(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
   if (config.kv_table == pagejit_shared::KvTable::kContiguous) {
@@ -94,16 +123,9 @@ Status check_table(const pagejit_shared::AttentionConfig& config, const Attentio
     if (status) status = check_ints("kv_last_block_len", args.kv_last_block_len);
     return status;
   }
-  if (Status status = check_ints("block_table", args.block_table); !status) return status;
+  if (pagejit_shared::has_token_lists(config)) return check_lists(config, args);
   if (Status status = check_ints("seq_lens", args.seq_lens); !status) return status;
-  if (args.max_blocks_per_seq < 0) {
-    return invalid(format("max_blocks_per_seq {}: must not be negative", args.max_blocks_per_seq));
-  }
-  if (args.block_table_stride < args.max_blocks_per_seq) {
-    return invalid(format("block_table_stride {}: must be at least max_blocks_per_seq ({})",
-                          args.block_table_stride, args.max_blocks_per_seq));
-  }
-  return {};
+  return check_block_table(args);
 }
 
 Status check_floats(const char* name, const float* pointer) {

@@ -58,6 +58,10 @@ int64_t LoadedAttention::num_units(int num_sequences, int num_kv_heads) const {
 }
 
 int64_t LoadedAttention::length_bound(const AttentionArgs& args) const {
+  if (pagejit_shared::has_token_lists(config.attention)) {
+    return args.max_seq_len == 0 ? args.max_list_len
+                                 : std::min(args.max_seq_len, args.max_list_len);
+  }
   if (config.spec.kv_table != KvTable::kBlocks) return args.max_seq_len;
   const int64_t capacity = int64_t{args.max_blocks_per_seq} * config.spec.block_size;
   return args.max_seq_len == 0 ? capacity : std::min<int64_t>(args.max_seq_len, capacity);

@@ -14,6 +14,24 @@ PAGEJIT_DEVICE void hide_all(Scores& scores) {
   }
 }
 
+#if PAGEJIT_KV_LISTS
+// What the list does not name has a row of zeros.
+PAGEJIT_DEVICE void hide_unlisted(Scores& scores, const KvStage& stage) {
+#pragma unroll
+  for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (stage.is_listed[i * 16 + score_token(dev::lane_idx() / 4, half != 0)] != 0) continue;
+#pragma unroll
+      for (int j = 0; j < kConfig.row_tiles; ++j) {
+        scores[i][j][half * 2] = kMinusInfinity;
+        scores[i][j][half * 2 + 1] = kMinusInfinity;
+      }
+    }
+  }
+}
+
+#endif
 PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& work,
                            AttentionShared& shared, OnlineSoftmax& softmax, int token_group,
                            int row_warp) {
@@ -50,6 +68,9 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
     if (change.sees(first_token)) {
       compute_scores(scores, shared.u.ring[token_group][stage], query);
       change.apply(scores, first_token);
+#if PAGEJIT_KV_LISTS
+      hide_unlisted(scores, shared.u.ring[token_group][stage]);
+#endif
     } else {
       hide_all(scores);
     }

@@ -82,6 +82,14 @@ class KvStream {
 #endif
 #if PAGEJIT_KV_CSR
     block_ids_ = params.kv_indices + dev::load_global_nc(params.kv_indptr + work.seq_idx);
+#elif PAGEJIT_KV_LISTS
+    list_ = params.token_lists + work.seq_idx * static_cast<int64_t>(params.token_list_stride);
+#if PAGEJIT_KV_POSITIONS
+    const int table_row = params.query_seqs == nullptr
+                              ? work.seq_idx
+                              : dev::load_global_nc(params.query_seqs + work.seq_idx);
+    block_ids_ = params.block_table + table_row * static_cast<int64_t>(params.block_table_stride);
+#endif
 #elif PAGEJIT_KV_CONTIGUOUS
     first_row_ = dev::load_global_nc(params.kv_start_loc + work.seq_idx);
 #else
@@ -163,6 +171,8 @@ class KvStream {
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
 #if PAGEJIT_KV_CONTIGUOUS
     return 0;
+#elif PAGEJIT_KV_LISTS
+    return find_slot(tile_idx);
 #else
     const int token = first_token(tile_idx) + lane_of_row();
     bool exists =
@@ -184,6 +194,42 @@ class KvStream {
   }
 
 #if PAGEJIT_LATENT
+#if PAGEJIT_KV_LISTS
+  // The slot of entry `lane` of this group in a tile; negative where there is none, or a padding entry.
+  PAGEJIT_DEVICE int find_slot(int tile_idx) const {
+    constexpr int kNone = -1;
+    const int place = first_token(tile_idx) + dev::lane_idx();
+    const bool exists = tile_idx < num_tiles_ && dev::lane_idx() < kConfig.group_tokens &&
+                        place < work_.token_end;
+    int slot = dev::load_global_nc_if(exists, list_ + place);
+    if (!exists) slot = kNone;
+#if PAGEJIT_KV_POSITIONS
+    const int position = static_cast<int>(static_cast<uint32_t>(slot) / kConfig.block_size);
+#if PAGEJIT_DEBUG
+    if (slot >= 0 && position >= params_.max_blocks_per_seq) {
+      report_debug(params_, pagejit_shared::kDebugBadListEntry, work_.seq_idx, place, slot);
+      return kNone;
+    }
+#endif
+    const int block = dev::load_global_nc_if(slot >= 0, block_ids_ + position);
+    const int in_block = static_cast<int>(static_cast<uint32_t>(slot) % kConfig.block_size);
+#if PAGEJIT_DEBUG
+    if (slot >= 0 && (block < 0 || (params_.num_blocks > 0 && block >= params_.num_blocks))) {
+      report_debug(params_, pagejit_shared::kDebugBadBlockId, work_.seq_idx, position, block);
+      return kNone;
+    }
+#endif
+    if (slot >= 0) slot = block * kConfig.block_size + in_block;
+#elif PAGEJIT_DEBUG
+    if (slot >= 0 && params_.num_blocks > 0 && slot / kConfig.block_size >= params_.num_blocks) {
+      report_debug(params_, pagejit_shared::kDebugBadListEntry, work_.seq_idx, place, slot);
+      return kNone;
+    }
+#endif
+    return slot;
+  }
+
+#endif
   // Issues the copies of a tile into the next stage, as one group of asynchronous copies. Past the
   // last tile it is empty, so that the count of groups stays what the waits expect. `block` is
   // find_block(tile_idx).
@@ -213,6 +259,11 @@ class KvStream {
     if (has_tile) copy_v(stage, rows.v, valid);
 #elif PAGEJIT_LATENT
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
+#if PAGEJIT_KV_LISTS
+    if (has_tile && row_warp_ == 0 && dev::lane_idx() < kConfig.group_tokens) {
+      stage.is_listed[dev::lane_idx()] = block >= 0;
+    }
+#endif
 #else
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
 #if PAGEJIT_TOKEN_SCALES
@@ -258,7 +309,7 @@ class KvStream {
   }
 
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
-    const int token = first_token(tile_idx) + lane_of_row();
+    [[maybe_unused]] const int token = first_token(tile_idx) + lane_of_row();
 #if PAGEJIT_KV_CONTIGUOUS
     const int64_t row = static_cast<int64_t>(first_row_) + token;
 #if PAGEJIT_TOKEN_SCALES
@@ -268,7 +319,14 @@ class KvStream {
     return {row * params_.k_stride_token, row * params_.v_stride_token};
 #endif
 #else
+#if PAGEJIT_KV_LISTS
+    // `block` is a slot; what is not there has no row.
+    if (block < 0) return {-1, -1};
+    const int64_t token_in_block = place_in_block(block);
+    block /= kConfig.block_size;
+#else
     const int64_t token_in_block = place_in_block(token);
+#endif
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
 #if PAGEJIT_KV_VLLM
@@ -347,13 +405,16 @@ class KvStream {
   template <int kElements, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[kConfig.group_tokens][kPitch],
                                 const KvElement* cache, int64_t offset,
-                                [[maybe_unused]] int64_t stride_token, Valid valid) const {
+                                [[maybe_unused]] int64_t stride_token,
+                                [[maybe_unused]] Valid valid) const {
     using Copy = RowCopy<kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int first_row = Copy::first_row(row_warp_);
     const int column = Copy::column();
+#if !PAGEJIT_KV_LISTS
     const Valid valid_rows = valid.from(first_row);  // constants are compared with it
+#endif
     const bool has_column =
         32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
 #if PAGEJIT_EVEN_ROWS
@@ -362,16 +423,22 @@ class KvStream {
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
+#if PAGEJIT_KV_LISTS
+      const int64_t row_offset = dev::shuffle(offset, row % 32);
+      const KvElement* from = cache + row_offset;
+      const bool is_valid = row_offset >= 0;
+#else
 #if !PAGEJIT_EVEN_ROWS
       const KvElement* from = cache + dev::shuffle(offset, row % 32);
+#endif
+      const bool is_valid = valid_rows.has(pass * kRowsAtOnce);
 #endif
       const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int further = part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][column + further], from + further,
-                     valid_rows.has(pass * kRowsAtOnce));
+          copy_chunk(&rows[row][column + further], from + further, is_valid);
         }
       }
 #if PAGEJIT_EVEN_ROWS
@@ -425,7 +492,10 @@ class KvStream {
 #endif
 #if PAGEJIT_KV_CONTIGUOUS
   int first_row_;  // of this sequence
-#else
+#elif PAGEJIT_KV_LISTS
+  const int* list_;  // of this query token
+#endif
+#if PAGEJIT_KV_BLOCK_IDS
   const int* block_ids_;  // of this sequence's blocks
 #endif
   int token_group_;

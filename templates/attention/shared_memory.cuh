@@ -68,6 +68,9 @@ struct alignas(16) KvStage {
 #else
   KvElement v[kConfig.group_tokens][Traits::kValuePitch];
 #endif
+#if PAGEJIT_KV_LISTS
+  int is_listed[kConfig.group_tokens];  // 0: the list has no token there
+#endif
 #if PAGEJIT_TOKEN_SCALES
   float k_scale[kConfig.group_tokens];
   float v_scale[kConfig.group_tokens];

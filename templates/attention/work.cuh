@@ -133,6 +133,10 @@ PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
 #elif PAGEJIT_KV_CONTIGUOUS
   return dev::load_global_nc(params.kv_start_loc + seq_idx + 1) -
          dev::load_global_nc(params.kv_start_loc + seq_idx);
+#elif PAGEJIT_KV_LISTS
+  // Entries of the query token's list.
+  if (params.seq_lens == nullptr) return params.max_list_len;
+  return dev::load_global_nc(params.seq_lens + seq_idx);
 #else
   return dev::load_global_nc(params.seq_lens + seq_idx);
 #endif
@@ -166,6 +170,12 @@ PAGEJIT_DEVICE bool check_table(const AttentionParams& params, int seq_idx) {
     value = in_last;
   }
 #endif
+#elif PAGEJIT_KV_LISTS
+  const int list_len = load_table_len(params, seq_idx);
+  if (list_len < 0 || list_len > params.max_list_len) {
+    code = pagejit_shared::kDebugBadListLen;
+    value = list_len;
+  }
 #else
   const int seq_len = dev::load_global_nc(params.seq_lens + seq_idx);
   if (seq_len < 0 ||

@@ -32,6 +32,8 @@ enum class KvTable : int {
   kBlocks,      // block_table, a row per sequence, and seq_lens
   kCsr,         // kv_indptr, kv_indices, kv_last_block_len
   kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
+  kSlots,       // token_lists: each query token's tokens, by block * block_size + place in the block
+  kPositions,   // token_lists by positions, which block_table turns into slots
 };
 
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
@@ -97,6 +99,10 @@ PAGEJIT_HOST_DEVICE constexpr bool changes_scores(const AttentionConfig& c) {
   return c.has_soft_cap || c.has_alibi || c.has_qq_bias;
 }
 
+PAGEJIT_HOST_DEVICE constexpr bool has_token_lists(const AttentionConfig& c) {
+  return c.kv_table == KvTable::kSlots || c.kv_table == KvTable::kPositions;
+}
+
 // Where K and V are f32, each operand of the products is the sum of so many bf16.
 constexpr int kF32Terms = 3;
 PAGEJIT_HOST_DEVICE constexpr bool has_f32_kv(const AttentionConfig& c) {
@@ -148,6 +154,7 @@ PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool has_even_rows(const AttentionConfig& c) {
   if (c.kv_layout != KvLayout::kRows) return false;
   if (c.kv_table == KvTable::kContiguous) return true;
+  if (has_token_lists(c)) return false;
   return c.block_size % c.group_tokens == 0 && !c.has_window && !c.has_chunks;
 }
 
@@ -200,7 +207,8 @@ PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
                 : c.kv_layout == KvLayout::kRows
                     ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
                     : c.head_size_v_padded * shared_row_pitch(c.group_tokens, bytes);
-  return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
+  return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0) +
+         (has_token_lists(c) ? c.group_tokens * 4 : 0);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
@@ -294,6 +302,8 @@ struct AttentionParams {
   const int* kv_indices;              // block ids
   const int* kv_last_block_len;       // [num_seqs]: tokens in the last block, 1 to block_size
   const int* kv_start_loc;            // [num_seqs + 1] where KvTable::kContiguous
+  const int* token_lists;             // [num_seqs, max_list_len] where has_token_lists()
+  const int* query_seqs;              // [num_seqs]: rows of block_table; null: their own numbers
   const int* query_start_loc;         // [num_seqs + 1] where is_ragged
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
   const unsigned char* custom_mask;   // where has_custom_mask; bit query * seq_len + key
@@ -312,6 +322,7 @@ struct AttentionParams {
   long long v_stride_block, v_stride_token, v_stride_head;
   long long out_stride_token, out_stride_head;
   long long block_table_stride;
+  long long token_list_stride;
   long long kv_scale_stride;  // from one KV head's scale to the next; 0: one for all
   // Where has_token_scales.
   long long k_scale_stride_block, k_scale_stride_token, k_scale_stride_head;
@@ -320,6 +331,7 @@ struct AttentionParams {
   long long qq_bias_stride_seq, qq_bias_stride_row;
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
+  int max_list_len;
   int num_seqs;
   int num_kv_heads;
   int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
@@ -410,6 +422,8 @@ enum DebugCode : int {
                             // the query tokens; position = seq_idx + 1
   kDebugBadKvIndptr = 6,    // value = kv_indptr[position], negative or less than the one before
   kDebugBadLastBlockLen = 7,  // value = the tokens of the last block: not in [1, block_size]
+  kDebugBadListEntry = 9,     // value = the list's entry at this position, beyond the blocks
+  kDebugBadListLen = 10,      // value = the length, negative or beyond max_list_len
   kDebugBadKvStartLoc = 8,    // value = kv_start_loc[position], negative or less than the one before
 };
 

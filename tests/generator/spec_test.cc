@@ -164,8 +164,21 @@ INSTANTIATE_TEST_SUITE_P(
                   s.causality = static_cast<Causality>(3);
                 }),
                 kInvalid, "causality 3", "none (0), causal (1) and per sequence (2)"},
-        BadSpec{"UnknownTable", with([](auto& s) { s.kv_table = static_cast<KvTable>(3); }),
-                kInvalid, "kv_table 3", "blocks (0), CSR (1) and contiguous (2)"},
+        BadSpec{"UnknownTable", with([](auto& s) { s.kv_table = static_cast<KvTable>(5); }),
+                kInvalid, "kv_table 5", "contiguous (2), slots (3) and positions (4)"},
+        BadSpec{"ListsOfPlainRows", with([](auto& s) { s.kv_table = KvTable::kSlots; }), kInvalid,
+                "kv_table 3", "contiguous (2) unless latent is 1 and queries is one (0)"},
+        BadSpec{"ListsOfSeveralQueries", with([](auto& s) {
+                  s.latent = true;
+                  s.kv_table = KvTable::kPositions;
+                  s.queries = QueryLengths::kFew;
+                }),
+                kInvalid, "kv_table 4", "unless latent is 1 and queries is one (0)"},
+        BadSpec{"ListsWithWindow", with([](auto& s) {
+                  s.latent = s.window = true;
+                  s.kv_table = KvTable::kSlots;
+                }),
+                kInvalid, "window 1", "must be 0 where kv_table is slots (3) or positions (4)"},
         BadSpec{"BlocksOfContiguousKv", with([](auto& s) { s.kv_table = KvTable::kContiguous; }),
                 kInvalid, "block_size 16", "must be 1 where kv_table is contiguous (2)"},
         BadSpec{"WindowAndChunks", with([](auto& s) { s.window = s.chunked = true; }), kInvalid,
@@ -283,7 +296,7 @@ TEST(SpecTest, ParseRefusesWhatItDoesNotKnow) {
       {"decode head_size=99999999999999", "must be a whole number"},
       {"decode q=fp4", "data type \"fp4\""},
       {"decode debug=yes", "must be 0 or 1"},
-      {"decode table=rows", "table \"rows\": must be blocks, csr or contiguous"},
+      {"decode table=rows", "table \"rows\": must be blocks, csr, contiguous, slots or positions"},
       {"decode window=2", "window \"2\": must be 0 or 1"},
       {"many causal=yes", "causal \"yes\": must be 0, 1 or sequence"},
       {"decode causal=1", "causality 1"},

@@ -155,6 +155,32 @@ TEST_F(LaunchTest, LatentRowsAreGivenAsKeysAlone) {
               HasSubstr("v_scale: must be null where latent is 1"));
 }
 
+TEST_F(LaunchTest, TokenListsAreChecked) {
+  const Kernel slots =
+      prepare(*engine, {.group_size = 16, .kv_table = KvTable::kSlots, .latent = true});
+  const Kernel positions =
+      prepare(*engine, {.group_size = 16, .kv_table = KvTable::kPositions, .latent = true});
+  AttentionArgs args = legal_args();
+  args.v_cache = nullptr;
+  EXPECT_THAT(slots.launch(args, nullptr).message(), HasSubstr("token_lists is null"));
+  args.token_lists = reinterpret_cast<const int32_t*>(0xa000);
+  args.max_list_len = 2048;
+  EXPECT_THAT(slots.launch(args, nullptr).message(),
+              HasSubstr("token_list_stride 0: must be at least max_list_len (2048)"));
+  args.token_list_stride = 2048;
+  args.block_table = args.seq_lens = nullptr;
+  EXPECT_TRUE(slots.launch(args, nullptr));
+  EXPECT_THAT(positions.launch(args, nullptr).message(), HasSubstr("block_table is null"));
+  args.block_table = legal_args().block_table;
+  EXPECT_TRUE(positions.launch(args, nullptr)) << "each list is full, each query a sequence";
+  args.query_seqs = reinterpret_cast<const int32_t*>(0xb002);
+  EXPECT_THAT(positions.launch(args, nullptr).message(), HasSubstr("query_seqs is 0xb002"));
+  args.query_seqs = nullptr;
+  args.max_list_len = -1;
+  EXPECT_THAT(positions.launch(args, nullptr).message(),
+              HasSubstr("max_list_len -1: must not be negative"));
+}
+
 TEST_F(LaunchTest, MisalignedPointersAreNamed) {
   auto at = [](uintptr_t address) { return reinterpret_cast<void*>(address); };
   expect_invalid([&](AttentionArgs& a) { a.q = at(0x1008); }, "q is 0x1008: must be aligned to 16");

@@ -55,6 +55,12 @@ KernelSpec make_latent(DataType type, int head_size, int head_size_v, int num_he
   return spec;
 }
 
+KernelSpec make_listed(int head_size, int head_size_v) {
+  KernelSpec spec = make_latent(kBF16, head_size, head_size_v, 16);
+  spec.kv_table = KvTable::kPositions;
+  return spec;
+}
+
 // Elements of 8 bits, vLLM's layout, head sizes beyond 256.
 std::vector<KernelSpec> other_kernels() {
   return {make_fp8(64, 16, KvLayout::kRows),
@@ -68,7 +74,8 @@ std::vector<KernelSpec> other_kernels() {
           make_values(576, 512),
           make_latent(kBF16, 576, 512, 3),
           make_latent(kBF16, 320, 256, 40),
-          make_latent(DataType::kFloat8E4m3, 576, 512, 16)};
+          make_latent(DataType::kFloat8E4m3, 576, 512, 16),
+          make_listed(576, 512)};
 }
 
 KernelSpec make_ragged(QueryLengths queries, DataType type, int head_size, int group_size) {

@@ -26,6 +26,7 @@ struct LatentCase {
   CacheLayout layout = CacheLayout::kPadded;
   LogitRegime logits = LogitRegime::kNormal;
   bool with_lse = true;
+  int list_len = 0;
 };
 
 KernelSpec make_latent(DataType type, int head_size, int head_size_v, int num_heads,
@@ -50,6 +51,7 @@ TEST_P(LatentTest, IsAsCloseToFloat64AsTheNaiveComputation) {
     options.batch.query_lens = c.query_lens.empty() ? std::vector{1, 0, 4, 16, 2, 1} : c.query_lens;
   }
   options.batch.window_left = 21;
+  options.batch.list_len = c.list_len;
   options.batch.layout = c.layout;
   options.batch.logits = c.logits;
   options.num_splits = c.num_splits;
@@ -65,10 +67,17 @@ void add_sizes(std::vector<LatentCase>& cases) {
     int v;
   };
   int number = 0;
-  for (const Sizes sizes : {Sizes{576, 512}, {320, 256}, {512, 512}, {16, 16}, {64, 48},
-                            {208, 144}, {576, 16}, {560, 496}}) {
+  for (const Sizes sizes : {Sizes{576, 512},
+                            {320, 256},
+                            {512, 512},
+                            {16, 16},
+                            {64, 48},
+                            {208, 144},
+                            {576, 16},
+                            {560, 496}}) {
     LatentCase c;
-    c.spec = make_latent(number % 2 == 0 ? kBF16 : kF16, sizes.k, sizes.v, number % 3 == 0 ? 16 : 7);
+    c.spec =
+        make_latent(number % 2 == 0 ? kBF16 : kF16, sizes.k, sizes.v, number % 3 == 0 ? 16 : 7);
     c.num_splits = number % 3;
     c.num_kv_heads = number % 4 == 1 ? 2 : 1;
     c.name = "d" + std::to_string(sizes.k) + "_v" + std::to_string(sizes.v);
@@ -137,12 +146,10 @@ void add_options(std::vector<LatentCase>& cases) {
     ++number;
   };
   for (const int block_size : {1, 5, 24, 64, 528}) {
-    add("b" + std::to_string(block_size),
-        [&](LatentCase& c) { c.spec.block_size = block_size; });
+    add("b" + std::to_string(block_size), [&](LatentCase& c) { c.spec.block_size = block_size; });
   }
   for (const int alignment : {8, 4}) {
-    add("by" + std::to_string(alignment),
-        [&](LatentCase& c) { c.spec.kv_alignment = alignment; });
+    add("by" + std::to_string(alignment), [&](LatentCase& c) { c.spec.kv_alignment = alignment; });
   }
   add("csr", [](LatentCase& c) { c.spec.kv_table = KvTable::kCsr; });
   add("contiguous", [](LatentCase& c) {
@@ -174,12 +181,48 @@ void add_options(std::vector<LatentCase>& cases) {
   });
 }
 
+// Lists of tokens: blocks of any size, splits, elements of 8 bits, no row but padding.
+void add_lists(std::vector<LatentCase>& cases) {
+  for (const KvTable table : {KvTable::kSlots, KvTable::kPositions}) {
+    const std::string name = table == KvTable::kSlots ? "slots" : "positions";
+    int number = 0;
+    for (const int num_heads : {1, 16, 64, 128}) {
+      LatentCase c;
+      c.spec = make_latent(number == 1 ? kE4m3 : kBF16, 576, 512, num_heads);
+      if (number == 1) c.spec.q_dtype = c.spec.out_dtype = kBF16;
+      c.spec.kv_table = table;
+      c.spec.block_size = number == 2 ? 5 : number == 3 ? 1 : 64;
+      c.seq_lens = {0, 1, 63, 300, 64, 65};
+      c.num_splits = number % 3;
+      c.logits = number == 3 ? LogitRegime::kMixed : LogitRegime::kNormal;
+      c.name = name + "_h" + std::to_string(num_heads);
+      cases.push_back(c);
+      ++number;
+    }
+    LatentCase c;
+    c.spec = make_latent(kF16, 320, 256, 9);
+    c.spec.kv_table = table;
+    c.spec.sinks = c.spec.soft_cap = c.spec.debug = true;
+    c.seq_lens = {2048, 0, 700, 5};
+    c.name = name + "_long";
+    cases.push_back(c);
+    c.list_len = 64;  // shorter than most sequences
+    c.name = name + "_of_64";
+    cases.push_back(c);
+    c.list_len = 1;  // nothing but padding
+    c.spec.sinks = false;
+    c.name = name + "_without_tokens";
+    cases.push_back(c);
+  }
+}
+
 std::vector<LatentCase> make_cases() {
   std::vector<LatentCase> cases;
   add_sizes(cases);
   add_heads(cases);
   add_types(cases);
   add_options(cases);
+  add_lists(cases);
   return cases;
 }
 

@@ -249,7 +249,9 @@ class PlantedBugTest : public EmulatorTest {
     window.window = true;
     KernelSpec tall = one;  // two tiles of rows
     tall.group_size = 80;
-    for (const KernelSpec& spec : {one, tall, few, fp8, window}) {
+    KernelSpec lists = one;
+    lists.kv_table = KvTable::kPositions;
+    for (const KernelSpec& spec : {one, tall, few, fp8, window, lists}) {
       if (!compiles(bugged, spec)) return "";
       for (const LogitRegime logits : {LogitRegime::kNormal, LogitRegime::kMixed}) {
         CheckOptions options;

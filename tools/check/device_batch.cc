@@ -61,6 +61,9 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   keep(device.kv_indices_, copy_vector(session, batch.kv_indices));
   keep(device.kv_last_block_len_, copy_vector(session, batch.kv_last_block_len));
   keep(device.kv_start_loc_, copy_vector(session, batch.kv_start_loc));
+  keep(device.token_lists_, copy_vector(session, batch.token_lists));
+  keep(device.list_lens_, copy_vector(session, batch.list_lens));
+  keep(device.query_seqs_, copy_vector(session, batch.query_seqs));
   keep(device.query_start_loc_, copy_vector(session, batch.query_start_loc));
   keep(device.causal_flags_, copy_vector(session, batch.causal_flags));
   keep(device.custom_mask_, copy_vector(session, batch.custom_mask));
@@ -107,7 +110,9 @@ Result<DeviceBatch> DeviceBatch::upload(const DeviceSession& session, const Atte
   }
   if (batch.options.spec.latent) args.v_cache = nullptr, args.v_scale = nullptr;
   args.block_table = device.block_table_.data<int32_t>();
-  args.seq_lens = device.seq_lens_.data<int32_t>();
+  args.seq_lens = (batch.is_listed.empty() ? device.seq_lens_ : device.list_lens_).data<int32_t>();
+  args.token_lists = device.token_lists_.data<int32_t>();
+  args.query_seqs = device.query_seqs_.data<int32_t>();
   args.kv_indptr = device.kv_indptr_.data<int32_t>();
   args.kv_indices = device.kv_indices_.data<int32_t>();
   args.kv_last_block_len = device.kv_last_block_len_.data<int32_t>();

@@ -53,6 +53,9 @@ class DeviceBatch {
   DeviceBuffer kv_indices_;
   DeviceBuffer kv_last_block_len_;
   DeviceBuffer kv_start_loc_;
+  DeviceBuffer token_lists_;
+  DeviceBuffer list_lens_;
+  DeviceBuffer query_seqs_;
   DeviceBuffer query_start_loc_;
   DeviceBuffer causal_flags_;
   DeviceBuffer custom_mask_;

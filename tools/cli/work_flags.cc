@@ -317,6 +317,8 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.causality == Causality::kPerSequence) text += " causal by flag";
   if (spec.kv_table == KvTable::kCsr) text += " csr";
   if (spec.kv_table == KvTable::kContiguous) text += " contiguous";
+  if (spec.kv_table == KvTable::kSlots) text += " slots";
+  if (spec.kv_table == KvTable::kPositions) text += " positions";
   if (spec.window) text += " window";
   if (spec.chunked) text += " chunked";
   if (spec.custom_mask) text += " mask";

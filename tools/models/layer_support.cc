@@ -62,14 +62,15 @@ std::vector<std::string> missing_features(const LayerAttention& attention, Query
   if (attention.family == LayerFamily::kUnknown) {
     missing.push_back("layer type \"" + attention.layer_type + "\"");
   }
-  if (attention.mla && attention.mla->index_topk > 0) missing.push_back(mla_text(*attention.mla));
   if (!has_mask(attention.mask, queries)) missing.push_back(mask_text(attention));
   return missing;
 }
 
 // Where queries are many a latent vector's heads are computed from it once for all of them, and K
 // and V of each head are rows without blocks; else q is brought into the latent space.
-bool expands_latent(QueryLengths queries) { return queries == QueryLengths::kMany; }
+bool expands_latent(const MlaDims& mla, QueryLengths queries) {
+  return queries == QueryLengths::kMany && mla.index_topk == 0;
+}
 
 std::string join(const std::vector<std::string>& parts, const std::string& last) {
   std::string text;
@@ -83,7 +84,8 @@ std::string join(const std::vector<std::string>& parts, const std::string& last)
 
 int kv_heads_of_kind(const LayerKind& kind, QueryLengths queries) {
   const LayerAttention& attention = kind.attention;
-  return attention.mla && expands_latent(queries) ? attention.num_heads : attention.num_kv_heads;
+  return attention.mla && expands_latent(*attention.mla, queries) ? attention.num_heads
+                                                                  : attention.num_kv_heads;
 }
 
 bool needs_no_kernel(const LayerKind& kind) { return kind.attention.family == LayerFamily::kNone; }
@@ -102,7 +104,7 @@ Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, 
   spec.head_size = attention.head_size;
   spec.block_size = block_size;
   spec.group_size = attention.group_size();
-  if (attention.mla && expands_latent(queries)) {
+  if (attention.mla && expands_latent(*attention.mla, queries)) {
     const MlaDims& mla = *attention.mla;
     spec.head_size = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
     spec.head_size_v = mla.v_head_dim;
@@ -123,6 +125,12 @@ Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, 
   spec.soft_cap = attention.soft_cap > 0;
   spec.alibi = attention.alibi;
   spec.sinks = attention.sinks;
+  if (attention.mla && attention.mla->index_topk > 0) {
+    // Each query token has its own list, however many its sequence has.
+    spec.kv_table = KvTable::kPositions;
+    spec.queries = QueryLengths::kOne;
+    spec.causality = Causality::kNone;
+  }
   // A block size that is never legal is the caller's mistake, not the model's.
   KernelSpec usual;
   usual.block_size = block_size;

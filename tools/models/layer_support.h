@@ -12,7 +12,8 @@ namespace pagejit::models {
 // sentence that names the layers and everything that is missing; nothing is left out to make a
 // kernel fit. Softmax scale, width of a window, soft cap, slopes and sinks are launch arguments.
 // Latent attention is over the cache's latent rows, and where queries are many over contiguous K
-// and V of all heads, as they are computed from the latent rows before.
+// and V of all heads, as they are computed from the latent rows before. Over the best tokens it is
+// one kernel for all query lengths.
 Result<KernelSpec> spec_of_kind(const ModelShape& shape, const LayerKind& kind, int block_size,
                                 QueryLengths queries);
 

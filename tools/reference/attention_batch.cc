@@ -136,8 +136,9 @@ std::vector<float> AttentionBatch::bias_of(int query, const Sight& sight) const 
 
 std::vector<uint8_t> AttentionBatch::seen_by(int query, int head, const Sight& sight) const {
   const KernelSpec& spec = options.spec;
-  if (!spec.custom_mask && !spec.block_sparse && !spec.bidirectional_ranges) return {};
   const auto seq = static_cast<size_t>(seq_of(query));
+  if (!is_listed.empty()) return is_listed[seq];
+  if (!spec.custom_mask && !spec.block_sparse && !spec.bidirectional_ranges) return {};
   const int64_t first_bit = int64_t{query - query_start_loc[seq]} * seq_lens[seq];
   int64_t first_local = 0;  // sparse block
   int64_t offset = 0;
@@ -202,6 +203,11 @@ AttentionArgs AttentionBatch::host_args() const {
   args.kv_indices = kv_indices.data();
   args.kv_last_block_len = kv_last_block_len.data();
   args.kv_start_loc = kv_start_loc.data();
+  if (!is_listed.empty()) args.seq_lens = list_lens.data();
+  args.token_lists = token_lists.data();
+  args.token_list_stride = token_list_stride;
+  args.max_list_len = max_list_len;
+  args.query_seqs = query_seqs.data();
   if (options.spec.kv_table == KvTable::kContiguous) {
     args.k_strides.token = k_place.strides.block;
     args.v_strides.token = v_place.strides.block;
@@ -266,6 +272,7 @@ Result<AttentionBatch> make_attention_batch(const BatchOptions& options) {
   builder.make_queries();
   builder.make_block_table();
   builder.make_caches();
+  builder.make_token_lists();
   return builder.take();
 }
 

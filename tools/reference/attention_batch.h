@@ -75,6 +75,9 @@ struct BatchOptions {
   bool padded_rows = true;
   // Blocks per row of the block table. 0: what the longest sequence needs, and three more.
   int max_blocks_per_seq = 0;
+  // Where kv_table is slots or positions: entries of a list. 0: a little more than the longest
+  // sequence, of which a list names about three tokens of four. 1: no token.
+  int list_len = 0;
   // Elements from one cache block to the next on the device. 0: as the layout has it. For caches
   // beyond 2^31 elements.
   int64_t device_block_stride = 0;
@@ -172,6 +175,14 @@ struct AttentionBatch {
   std::vector<int32_t> kv_indices;
   std::vector<int32_t> kv_last_block_len;
   std::vector<int32_t> kv_start_loc;
+  // Where kv_table is slots or positions: the entries, with absurd ones behind the last, and how
+  // many; lists of sequence i name tokens of its own, whose blocks stand in row query_seqs[i].
+  std::vector<int32_t> token_lists;  // [num_seqs, token_list_stride]
+  std::vector<int32_t> list_lens;
+  std::vector<int32_t> query_seqs;
+  int64_t token_list_stride = 0;
+  int32_t max_list_len = 0;
+  std::vector<std::vector<uint8_t>> is_listed;  // of each sequence its tokens
 
   // The elements themselves, per sequence [num_kv_heads, seq_len, head_size], of V head_size_v,
   // widened but without their scales: for dense_attention. And where the spec has token_scales

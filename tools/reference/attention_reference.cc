@@ -132,6 +132,9 @@ int length_of(const KernelSpec& spec, const AttentionArgs& args, int seq) {
       const int num_blocks = args.kv_indptr[seq + 1] - args.kv_indptr[seq];
       return num_blocks == 0 ? 0 : (num_blocks - 1) * spec.block_size + args.kv_last_block_len[seq];
     }
+    case KvTable::kSlots:
+    case KvTable::kPositions:
+      return args.seq_lens == nullptr ? args.max_list_len : args.seq_lens[seq];
     case KvTable::kContiguous:
       return args.kv_start_loc[seq + 1] - args.kv_start_loc[seq];
   }
@@ -144,11 +147,19 @@ int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, i
   if (spec.kv_table == KvTable::kContiguous) {
     return (args.kv_start_loc[seq] + token) * strides.token;
   }
-  const int position = token / spec.block_size;
+  int place = token;
+  if (spec.kv_table == KvTable::kSlots || spec.kv_table == KvTable::kPositions) {
+    place = args.token_lists[seq * args.token_list_stride + token];
+    if (spec.kv_table == KvTable::kSlots) {
+      return place / spec.block_size * strides.block + place % spec.block_size * token_stride;
+    }
+    if (args.query_seqs != nullptr) seq = args.query_seqs[seq];
+  }
+  const int position = place / spec.block_size;
   const int64_t block = spec.kv_table == KvTable::kCsr
                             ? args.kv_indices[args.kv_indptr[seq] + position]
                             : args.block_table[seq * args.block_table_stride + position];
-  return block * strides.block + token % spec.block_size * token_stride;
+  return block * strides.block + place % spec.block_size * token_stride;
 }
 
 int64_t row_offset(const KernelSpec& spec, const AttentionArgs& args, int seq, int token,
@@ -324,6 +335,10 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
         for (int token = 0; token < seq_len; ++token) {
           const int64_t distance = token - query_position;
           if (!sees_key(spec, args, seq, queries.is_causal, query_position, token)) continue;
+          if (args.token_lists != nullptr &&
+              args.token_lists[seq * args.token_list_stride + token] < 0) {
+            continue;
+          }
           if (spec.custom_mask) {
             const int64_t bit = int64_t{query - queries.begin} * seq_len + token;
             const uint8_t byte = args.custom_mask[args.custom_mask_indptr[seq] + bit / 8];

@@ -127,6 +127,48 @@ void BatchBuilder::make_block_table() {
   batch_.kv_start_loc.push_back(batch_.kv_start_loc.back() + seq_len(batch_.num_seqs - 1));
 }
 
+// In random order, some entries without a token between them; and the blocks of the sequences stand
+// in the table's rows in reverse, which query_seqs undoes.
+void BatchBuilder::make_token_lists() {
+  if (spec().kv_table != KvTable::kSlots && spec().kv_table != KvTable::kPositions) return;
+  SplitMix64 rng(batch_.options.seed + 5);
+  int longest = 0;
+  for (int seq = 0; seq < batch_.num_seqs; ++seq) longest = std::max(longest, seq_len(seq));
+  constexpr int kFurther = 11;
+  const int most = batch_.options.list_len != 0 ? batch_.options.list_len : longest + kFurther;
+  batch_.max_list_len = most;
+  batch_.token_list_stride = most + (batch_.options.padded_rows ? 3 : 0);
+  constexpr int32_t kAbsurd = 0x7fffff00;
+  batch_.token_lists.assign(static_cast<size_t>(batch_.num_seqs * batch_.token_list_stride),
+                            kAbsurd);
+  const std::vector<int32_t> table = batch_.block_table;
+  const auto row_begin = [&](int row) { return table.begin() + row * batch_.block_table_stride; };
+  for (int seq = 0; seq < batch_.num_seqs; ++seq) {
+    const int row = batch_.num_seqs - 1 - seq;
+    batch_.query_seqs.push_back(row);
+    std::copy_n(row_begin(seq), batch_.block_table_stride,
+                batch_.block_table.begin() + row * batch_.block_table_stride);
+    std::vector<int32_t> entries;
+    std::vector<uint8_t> listed(static_cast<size_t>(seq_len(seq)), 0);
+    const std::vector<int32_t> order = shuffled(std::max(seq_len(seq), 1));
+    for (const int32_t token : order) {
+      if (static_cast<int>(entries.size()) + 1 >= most || token >= seq_len(seq)) break;
+      if (rng.below(8) == 0) entries.push_back(-1 - static_cast<int32_t>(rng.below(1000)));
+      if (rng.below(4) == 0) continue;
+      listed[static_cast<size_t>(token)] = 1;
+      const int32_t block = row_begin(seq)[token / spec().block_size];
+      entries.push_back(spec().kv_table == KvTable::kPositions
+                            ? token
+                            : block * spec().block_size + token % spec().block_size);
+    }
+    if (entries.empty()) entries.push_back(-1);
+    std::copy(entries.begin(), entries.end(),
+              batch_.token_lists.begin() + seq * batch_.token_list_stride);
+    batch_.list_lens.push_back(static_cast<int32_t>(entries.size()));
+    batch_.is_listed.push_back(std::move(listed));
+  }
+}
+
 AttentionBatch BatchBuilder::take() { return std::move(batch_); }
 
 // Of query token q of a sequence and key k: bit q * seq_len + k. Between sequences a byte of

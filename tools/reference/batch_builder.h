@@ -22,6 +22,8 @@ class BatchBuilder {
   void make_queries();
   void make_block_table();
   void make_caches();
+  void make_token_lists();  // after the caches
+
   AttentionBatch take();
 
  private:

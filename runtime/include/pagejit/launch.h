@@ -99,6 +99,17 @@ struct AttentionArgs {
   // the rows [kv_start_loc[i], kv_start_loc[i + 1]) of K and V, [num_tokens, num_kv_heads,
   // head_size] by k_strides.token, k_strides.head and the same of V. int32 [num_seqs + 1].
   const int32_t* kv_start_loc = nullptr;
+  // Where kv_table is slots or positions: each query token is a sequence of its own here, and sees
+  // the tokens of its list, int32 [num_seqs, max_list_len] with token_list_stride elements from one
+  // list to the next, at least max_list_len. Entries in any order; a negative one is no token, and
+  // a token named twice counts twice. An entry is the token's slot in the cache, block * block_size
+  // + place in the block, below 2^31; or its position in its sequence, whose blocks stand in row
+  // query_seqs[i] of block_table, int32 [num_seqs] (null: in row i). seq_lens[i] entries of list i
+  // are looked at; null: max_list_len of each. A list without a token gives out = 0, lse = -inf.
+  const int32_t* token_lists = nullptr;
+  int64_t token_list_stride = 0;
+  int32_t max_list_len = 0;
+  const int32_t* query_seqs = nullptr;
 
   // Where queries are not one: int32 [num_seqs + 1], from 0 on, not decreasing: sequence i has
   // the query tokens [query_start_loc[i], query_start_loc[i + 1]), none or any number, and

@@ -64,6 +64,10 @@ enum class KvTable : uint8_t {
   kBlocks = 0,      // AttentionArgs::block_table, a row per sequence, and seq_lens
   kCsr = 1,         // kv_indptr, kv_indices, kv_last_block_len: rows of any length, one by one
   kContiguous = 2,  // kv_start_loc: no blocks, the tokens of all sequences follow each other
+  // AttentionArgs::token_lists: each query token has a list of the tokens it sees (sparse MLA), by
+  // their slots in the cache or by their positions in the sequence.
+  kSlots = 3,
+  kPositions = 4,
 };
 
 // Where the elements of a KV block lie.
@@ -100,7 +104,9 @@ struct KernelSpec {
   int group_size = 1;   // query heads per KV head: [1, 128]
   // Must be kNone where queries is kOne: a single query token sees all keys.
   Causality causality = Causality::kNone;
-  KvTable kv_table = KvTable::kBlocks;  // kContiguous needs block_size 1
+  // kContiguous needs block_size 1; kSlots and kPositions need latent, and queries to be one, since
+  // each query token has a list of its own, however many its sequence has.
+  KvTable kv_table = KvTable::kBlocks;
   // kVllm needs block_size to be a multiple of 8, and head_size of x; not with int4.
   KvLayout kv_layout = KvLayout::kRows;
   // V is the first head_size_v elements of K's rows, as in the cache of multi-head latent attention
@@ -157,11 +163,11 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few, many or shared (queries); "causal=1"
-// (or "causal=sequence"), "table=csr" (or "table=contiguous"), "layout=vllm", "head_size_v=",
-// "kv_alignment=" and the switches latent, token_scales, window, chunked, custom_mask,
-// bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks, batch_invariant, debug and
-// pdl ("window=1") follow where they are set. Specs that mean the same have the same text; others
-// differ.
+// (or "causal=sequence"), "table=csr" (or "table=contiguous", "table=slots", "table=positions"),
+// "layout=vllm", "head_size_v=", "kv_alignment=" and the switches latent, token_scales, window,
+// chunked, custom_mask, bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks,
+// batch_invariant, debug and pdl ("window=1") follow where they are set. Specs that mean the same
+// have the same text; others differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for

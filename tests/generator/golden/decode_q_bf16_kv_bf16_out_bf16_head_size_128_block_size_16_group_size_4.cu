@@ -91,6 +91,8 @@ enum class KvTable : int {
   kBlocks,      // block_table, a row per sequence, and seq_lens
   kCsr,         // kv_indptr, kv_indices, kv_last_block_len
   kContiguous,  // kv_start_loc: token i of the sequence is row kv_start_loc + i
+  kSlots,       // token_lists: each query token's tokens, by block * block_size + place in the block
+  kPositions,   // token_lists by positions, which block_table turns into slots
 };
 
 // How one attention kernel is built. Chosen by the planner; a constant in the rendered source.
@@ -156,6 +158,10 @@ PAGEJIT_HOST_DEVICE constexpr bool changes_scores(const AttentionConfig& c) {
   return c.has_soft_cap || c.has_alibi || c.has_qq_bias;
 }
 
+PAGEJIT_HOST_DEVICE constexpr bool has_token_lists(const AttentionConfig& c) {
+  return c.kv_table == KvTable::kSlots || c.kv_table == KvTable::kPositions;
+}
+
 // Where K and V are f32, each operand of the products is the sum of so many bf16.
 constexpr int kF32Terms = 3;
 PAGEJIT_HOST_DEVICE constexpr bool has_f32_kv(const AttentionConfig& c) {
@@ -207,6 +213,7 @@ PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr bool has_even_rows(const AttentionConfig& c) {
   if (c.kv_layout != KvLayout::kRows) return false;
   if (c.kv_table == KvTable::kContiguous) return true;
+  if (has_token_lists(c)) return false;
   return c.block_size % c.group_tokens == 0 && !c.has_window && !c.has_chunks;
 }
 
@@ -259,7 +266,8 @@ PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
                 : c.kv_layout == KvLayout::kRows
                     ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
                     : c.head_size_v_padded * shared_row_pitch(c.group_tokens, bytes);
-  return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0);
+  return (k + v) * bytes + (c.has_token_scales ? 2 * c.group_tokens * 4 : 0) +
+         (has_token_lists(c) ? c.group_tokens * 4 : 0);
 }
 PAGEJIT_HOST_DEVICE constexpr int kv_ring_bytes(const AttentionConfig& c) {
   return c.token_groups * c.num_stages * kv_stage_bytes(c);
@@ -353,6 +361,8 @@ struct AttentionParams {
   const int* kv_indices;              // block ids
   const int* kv_last_block_len;       // [num_seqs]: tokens in the last block, 1 to block_size
   const int* kv_start_loc;            // [num_seqs + 1] where KvTable::kContiguous
+  const int* token_lists;             // [num_seqs, max_list_len] where has_token_lists()
+  const int* query_seqs;              // [num_seqs]: rows of block_table; null: their own numbers
   const int* query_start_loc;         // [num_seqs + 1] where is_ragged
   const unsigned char* causal_flags;  // [num_seqs] where Causality::kPerSequence
   const unsigned char* custom_mask;   // where has_custom_mask; bit query * seq_len + key
@@ -371,6 +381,7 @@ struct AttentionParams {
   long long v_stride_block, v_stride_token, v_stride_head;
   long long out_stride_token, out_stride_head;
   long long block_table_stride;
+  long long token_list_stride;
   long long kv_scale_stride;  // from one KV head's scale to the next; 0: one for all
   // Where has_token_scales.
   long long k_scale_stride_block, k_scale_stride_token, k_scale_stride_head;
@@ -379,6 +390,7 @@ struct AttentionParams {
   long long qq_bias_stride_seq, qq_bias_stride_row;
   long long num_blocks;  // debug kernels: legal block ids are [0, num_blocks); 0 = unknown
   int max_blocks_per_seq;
+  int max_list_len;
   int num_seqs;
   int num_kv_heads;
   int num_query_tokens;  // debug kernels where is_ragged: rows of q and out
@@ -469,6 +481,8 @@ enum DebugCode : int {
                             // the query tokens; position = seq_idx + 1
   kDebugBadKvIndptr = 6,    // value = kv_indptr[position], negative or less than the one before
   kDebugBadLastBlockLen = 7,  // value = the tokens of the last block: not in [1, block_size]
+  kDebugBadListEntry = 9,     // value = the list's entry at this position, beyond the blocks
+  kDebugBadListLen = 10,      // value = the length, negative or beyond max_list_len
   kDebugBadKvStartLoc = 8,    // value = kv_start_loc[position], negative or less than the one before
 };
 
@@ -584,10 +598,10 @@ struct alignas(16) KvStage {
   KvElement k[kConfig.group_tokens][Traits::kKeyPitch];
 #line 69 "attention/shared_memory.cuh"
   KvElement v[kConfig.group_tokens][Traits::kValuePitch];
-#line 75 "attention/shared_memory.cuh"
+#line 78 "attention/shared_memory.cuh"
 };
 
-#line 87 "attention/shared_memory.cuh"
+#line 90 "attention/shared_memory.cuh"
 // Four consecutive elements of one head in f32.
 struct alignas(16) Quad {
   float v[4];
@@ -618,10 +632,10 @@ union RingOrMerge {
   MergeBuffer merge;                                       // afterwards
 };
 
-#line 126 "attention/shared_memory.cuh"
+#line 129 "attention/shared_memory.cuh"
 struct AttentionShared {
   RingOrMerge u;
-#line 144 "attention/shared_memory.cuh"
+#line 147 "attention/shared_memory.cuh"
 };
 #line 78 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
@@ -683,16 +697,16 @@ PAGEJIT_DEVICE RowPlace place_of_row(int row) {
 #line 126 "attention/work.cuh"
 // The sequence's length by its table.
 PAGEJIT_DEVICE int load_table_len(const AttentionParams& params, int seq_idx) {
-#line 137 "attention/work.cuh"
+#line 141 "attention/work.cuh"
   return dev::load_global_nc(params.seq_lens + seq_idx);
-#line 139 "attention/work.cuh"
+#line 143 "attention/work.cuh"
 }
 
-#line 183 "attention/work.cuh"
+#line 193 "attention/work.cuh"
 // The sequence's length. A debug kernel reports a length that its table cannot hold and takes 0 for
 // it.
 PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
-#line 189 "attention/work.cuh"
+#line 199 "attention/work.cuh"
   const int seq_len = load_table_len(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }
@@ -837,10 +851,10 @@ class KvStream {
     // Held, or each stage would have them multiplied out from the strides.
     k_ = dev::hold(k_);
     v_ = dev::hold(v_);
-#line 88 "attention/load_kv.cuh"
+#line 96 "attention/load_kv.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 91 "attention/load_kv.cuh"
+#line 99 "attention/load_kv.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -855,7 +869,7 @@ class KvStream {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
-#line 111 "attention/load_kv.cuh"
+#line 119 "attention/load_kv.cuh"
 
   // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
   // one read before.
@@ -867,7 +881,7 @@ class KvStream {
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad() {
-#line 139 "attention/load_kv.cuh"
+#line 147 "attention/load_kv.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
@@ -875,131 +889,136 @@ class KvStream {
         for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
              i += kConfig.row_warps * 32) {
           *reinterpret_cast<Pad*>(&ring_[stage].k[i][kConfig.head_size]) = Pad{};
-#line 147 "attention/load_kv.cuh"
-          *reinterpret_cast<Pad*>(&ring_[stage].v[i][kConfig.head_size_v]) = Pad{};
 #line 155 "attention/load_kv.cuh"
+          *reinterpret_cast<Pad*>(&ring_[stage].v[i][kConfig.head_size_v]) = Pad{};
+#line 163 "attention/load_kv.cuh"
         }
       }
     }
-#line 159 "attention/load_kv.cuh"
+#line 167 "attention/load_kv.cuh"
   }
 
   // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
   // coalesced. 0 where there is no token or no block.
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
-#line 167 "attention/load_kv.cuh"
+#line 177 "attention/load_kv.cuh"
     const int token = first_token(tile_idx) + lane_of_row();
     bool exists =
         tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
-#line 173 "attention/load_kv.cuh"
+#line 183 "attention/load_kv.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 182 "attention/load_kv.cuh"
+#line 192 "attention/load_kv.cuh"
     return block_id;
-#line 184 "attention/load_kv.cuh"
+#line 194 "attention/load_kv.cuh"
   }
 
-#line 191 "attention/load_kv.cuh"
+#line 237 "attention/load_kv.cuh"
   // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
   // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
   // `block` is find_block(tile_idx).
-#line 195 "attention/load_kv.cuh"
+#line 241 "attention/load_kv.cuh"
   PAGEJIT_DEVICE void issue(int tile_idx, int block) {
     KvStage& stage = ring_[write_stage_];
     write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 202 "attention/load_kv.cuh"
+#line 248 "attention/load_kv.cuh"
     const bool has_tile = tile_idx < num_tiles_;
-#line 207 "attention/load_kv.cuh"
+#line 253 "attention/load_kv.cuh"
     const Valid valid = {num_valid(tile_idx)};
-#line 209 "attention/load_kv.cuh"
+#line 255 "attention/load_kv.cuh"
     const KvRowOffsets rows = row_offsets(tile_idx, block);
-#line 217 "attention/load_kv.cuh"
+#line 268 "attention/load_kv.cuh"
     if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
-#line 221 "attention/load_kv.cuh"
+#line 272 "attention/load_kv.cuh"
     dev::cp_async_commit();
     if (has_tile) copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
-#line 224 "attention/load_kv.cuh"
+#line 275 "attention/load_kv.cuh"
     dev::cp_async_commit();
   }
 
  private:
   // Which tokens of a group's part of a tile are copied; the others become zeros.
   struct Valid {
-#line 236 "attention/load_kv.cuh"
+#line 287 "attention/load_kv.cuh"
     int end;
     PAGEJIT_DEVICE bool has(int token) const { return token < end; }
     PAGEJIT_DEVICE Valid from(int token) const { return {end - token}; }
-#line 240 "attention/load_kv.cuh"
+#line 291 "attention/load_kv.cuh"
   };
 
   // Which token of a stage this lane looks up.
   PAGEJIT_DEVICE static int lane_of_row() {
-#line 245 "attention/load_kv.cuh"
+#line 296 "attention/load_kv.cuh"
     return 0;
-#line 249 "attention/load_kv.cuh"
+#line 300 "attention/load_kv.cuh"
   }
 
   // Of a token, or with even rows of a stage's first one.
   PAGEJIT_DEVICE static int place_in_block(int token) {
-#line 254 "attention/load_kv.cuh"
+#line 305 "attention/load_kv.cuh"
     // Stages begin at multiples of their size.
     if (kConfig.block_size == kConfig.group_tokens) return 0;
-#line 257 "attention/load_kv.cuh"
+#line 308 "attention/load_kv.cuh"
     return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
   }
 
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
-    const int token = first_token(tile_idx) + lane_of_row();
-#line 271 "attention/load_kv.cuh"
+    [[maybe_unused]] const int token = first_token(tile_idx) + lane_of_row();
+#line 328 "attention/load_kv.cuh"
     const int64_t token_in_block = place_in_block(token);
+#line 330 "attention/load_kv.cuh"
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 284 "attention/load_kv.cuh"
+#line 342 "attention/load_kv.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 288 "attention/load_kv.cuh"
+#line 346 "attention/load_kv.cuh"
   }
 
-#line 295 "attention/load_kv.cuh"
+#line 353 "attention/load_kv.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 299 "attention/load_kv.cuh"
+#line 357 "attention/load_kv.cuh"
 
-#line 345 "attention/load_kv.cuh"
+#line 403 "attention/load_kv.cuh"
   // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[kConfig.group_tokens][kPitch],
                                 const KvElement* cache, int64_t offset,
-                                [[maybe_unused]] int64_t stride_token, Valid valid) const {
+                                [[maybe_unused]] int64_t stride_token,
+                                [[maybe_unused]] Valid valid) const {
     using Copy = RowCopy<kElements>;
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int first_row = Copy::first_row(row_warp_);
     const int column = Copy::column();
+#line 416 "attention/load_kv.cuh"
     const Valid valid_rows = valid.from(first_row);  // constants are compared with it
+#line 418 "attention/load_kv.cuh"
     const bool has_column =
         32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
-#line 360 "attention/load_kv.cuh"
+#line 421 "attention/load_kv.cuh"
     const KvElement* from = cache + offset;
-#line 362 "attention/load_kv.cuh"
+#line 423 "attention/load_kv.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-#line 368 "attention/load_kv.cuh"
+#line 434 "attention/load_kv.cuh"
+      const bool is_valid = valid_rows.has(pass * kRowsAtOnce);
+#line 436 "attention/load_kv.cuh"
       const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
         for (int part = 0; part < Copy::kParts; ++part) {
           const int further = part * Copy::kPartChunks * Copy::kChunkElements;
-          copy_chunk(&rows[row][column + further], from + further,
-                     valid_rows.has(pass * kRowsAtOnce));
+          copy_chunk(&rows[row][column + further], from + further, is_valid);
         }
       }
-#line 378 "attention/load_kv.cuh"
+#line 445 "attention/load_kv.cuh"
       from += kRowsAtOnce * stride_token;
-#line 380 "attention/load_kv.cuh"
+#line 447 "attention/load_kv.cuh"
     }
   }
 
@@ -1013,7 +1032,7 @@ class KvStream {
     }
   }
 
-#line 412 "attention/load_kv.cuh"
+#line 479 "attention/load_kv.cuh"
 
   const AttentionParams& params_;
   const AttentionWork& work_;
@@ -1021,11 +1040,11 @@ class KvStream {
   // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this lane
   // copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
   const KvElement* k_;
-#line 420 "attention/load_kv.cuh"
+#line 487 "attention/load_kv.cuh"
   const KvElement* v_;
-#line 429 "attention/load_kv.cuh"
+#line 499 "attention/load_kv.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 431 "attention/load_kv.cuh"
+#line 501 "attention/load_kv.cuh"
   int token_group_;
   int row_warp_;
   int num_tiles_;
@@ -1034,7 +1053,7 @@ class KvStream {
 };
 
 // The block ids of the first kStages tiles, all asked for at once: one latency, not one per stage.
-#line 440 "attention/load_kv.cuh"
+#line 510 "attention/load_kv.cuh"
 class FirstBlocks {
  public:
   PAGEJIT_DEVICE explicit FirstBlocks(const KvStream& stream)

@@ -64,12 +64,14 @@ TEST(LayerSupportTest, LatentAttentionIsOverTheLatentRowsOrOverAllHeads) {
   EXPECT_EQ(text("deepseek-v3", QueryLengths::kMany),
             "many q=bf16 kv=bf16 out=bf16 head_size=192 head_size_v=128 block_size=1 "
             "group_size=1 causal=1 table=contiguous x 128");
+  for (const QueryLengths queries : {QueryLengths::kOne, QueryLengths::kMany}) {
+    EXPECT_EQ(text("deepseek-v3.2", queries),
+              "decode q=bf16 kv=bf16 out=bf16 head_size=576 head_size_v=512 block_size=64 "
+              "group_size=128 table=positions latent=1 x 1");
+  }
 }
 
 TEST(LayerSupportTest, SentencesNameTheLayersAndAllThatIsMissing) {
-  EXPECT_EQ(missing("deepseek-v3.2"),
-            "all 61 layers: not supported yet: latent attention (MLA) of 512 + 64 over the best "
-            "2048 tokens");
   EXPECT_EQ(missing("qwen3-next-80b"),
             "layers 0, 1, 2, ..., 46 (36 of 48): not supported yet: linear_attention layers");
 }
