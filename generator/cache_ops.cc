@@ -11,7 +11,6 @@ namespace {
 constexpr int kThreads = 128;
 // Vectors in flight per thread: 128 threads x 8 x 16 bytes are 16 KiB per CTA.
 constexpr int kCopiesPerThread = 8;
-constexpr int kMaxBlockSize = 65536;
 
 Status invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
@@ -88,7 +87,7 @@ Status validate(const GatherCacheSpec& spec) {
   }
   if (Status s = check_layout(spec.layout, spec.head_size, spec.kv_dtype); !s) return s;
   if (Status s = check_head_sizes(spec.head_size, spec.head_size_v, spec.kv_dtype); !s) return s;
-  if (Status s = check_range("block_size", spec.block_size, 1, kMaxBlockSize); !s) return s;
+  if (Status s = check_block_size(spec.block_size); !s) return s;
   const int widest = std::max(data_type_bytes(spec.kv_dtype), data_type_bytes(spec.out_dtype));
   if (Status s = check_alignment("row_alignment", spec.row_alignment, widest); !s) return s;
   return check_codes_fill_bytes(spec.row_alignment, spec.kv_dtype, "out_dtype", spec.out_dtype);
@@ -160,11 +159,9 @@ Result<GatherCacheConfig> plan(const GatherCacheSpec& spec, const Target& target
   if (Status s = validate(spec); !s) return s;
   if (Result<Arch> arch = arch_of(target); !arch) return arch.status();
   const int widest = std::max(data_type_bytes(spec.kv_dtype), data_type_bytes(spec.out_dtype));
-  int vector = spec.row_alignment / widest;
-  while (spec.head_size % vector != 0 || value_head_size(spec) % vector != 0) vector /= 2;
+  const int vector =
+      vector_that_divides(spec.row_alignment / widest, {spec.head_size, value_head_size(spec)});
   const int longest = std::max(spec.head_size, value_head_size(spec));
-  int threads_per_row = 1;
-  while (threads_per_row < 32 && threads_per_row * vector < longest) threads_per_row *= 2;
   return GatherCacheConfig{
       .spec = spec,
       .target = target,
@@ -176,7 +173,7 @@ Result<GatherCacheConfig> plan(const GatherCacheSpec& spec, const Target& target
                     .head_size_v = value_head_size(spec),
                     .block_size = spec.block_size,
                     .vector_elements = vector,
-                    .threads_per_row = threads_per_row,
+                    .threads_per_row = threads_per_row(longest, vector),
                     .num_threads = kThreads,
                     .debug = spec.debug}};
 }

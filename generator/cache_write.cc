@@ -9,7 +9,6 @@ namespace pagejit {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kMaxBlockSize = 65536;
 
 Status invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
@@ -39,18 +38,11 @@ Status check_quantisation(const CacheWriteSpec& spec) {
 }
 
 Status check_rope(const CacheWriteSpec& spec) {
-  if (Status s = check_enum("rope", spec.rope, RopeStyle::kInterleaved,
-                            "none (0), neox (1) and interleaved (2)");
-      !s) {
-    return s;
-  }
-  if (Status s = check_wide_type("cos_sin_dtype", spec.cos_sin_dtype); !s) return s;
+  if (Status s = check_rope_style(spec.rope, spec.cos_sin_dtype); !s) return s;
   const std::string rotary_dim = "rotary_dim " + std::to_string(spec.rotary_dim);
   if (spec.rope == RopeStyle::kNone) {
-    if (spec.rotary_dim != 0) return invalid(rotary_dim + ": must be 0 where rope is none (0)");
-    if (spec.cos_sin_dtype == DataType::kFloat32) return {};
-    return invalid("cos_sin_dtype " + std::string(data_type_name(spec.cos_sin_dtype)) +
-                   ": must be f32 where rope is none (0)");
+    if (spec.rotary_dim == 0) return {};
+    return invalid(rotary_dim + ": must be 0 where rope is none (0)");
   }
   if (spec.rotary_dim < 2 || spec.rotary_dim > spec.head_size || spec.rotary_dim % 2 != 0) {
     return invalid(rotary_dim + ": must be even and in [2, head_size (" +
@@ -68,46 +60,25 @@ Status check_rope(const CacheWriteSpec& spec) {
                    std::to_string(is_key ? spec.head_size : spec.head_size_v) +
                    ": must be even where rope is interleaved (2)");
   }
-  const int pair_bytes = 2 * data_type_bytes(spec.dtype);
-  if (spec.row_alignment >= pair_bytes) return {};
-  return invalid("row_alignment " + std::to_string(spec.row_alignment) +
-                 ": must be at least a pair of elements (" + std::to_string(pair_bytes) +
-                 ") where rope is interleaved (2)");
+  return check_pair_fits(spec.rope, spec.row_alignment, spec.dtype);
 }
 
 Status check_rows(const CacheWriteSpec& spec) {
   if (Status s = check_head_sizes(spec.head_size, spec.head_size_v, spec.kv_dtype); !s) return s;
-  if (Status s = check_range("block_size", spec.block_size, 1, kMaxBlockSize); !s) return s;
-  const int alignment = spec.row_alignment;
-  const int least = data_type_bytes(spec.dtype);
-  if (alignment < least || alignment > 16 || (alignment & (alignment - 1)) != 0) {
-    return invalid("row_alignment " + std::to_string(alignment) + ": must be a power of two in [" +
-                   std::to_string(least) + ", 16] for dtype " +
-                   std::string(data_type_name(spec.dtype)));
-  }
-  if (Status s = check_codes_fill_bytes(alignment, spec.kv_dtype, "dtype", spec.dtype); !s)
+  if (Status s = check_block_size(spec.block_size); !s) return s;
+  if (Status s = check_row_alignment(spec.row_alignment, spec.dtype); !s) return s;
+  if (Status s = check_codes_fill_bytes(spec.row_alignment, spec.kv_dtype, "dtype", spec.dtype);
+      !s) {
     return s;
+  }
   return check_layout(spec.layout, spec.head_size, spec.kv_dtype);
 }
 
 int vector_elements(const CacheWriteSpec& spec) {
-  int elements = spec.row_alignment / data_type_bytes(spec.dtype);
-  const auto divides = [&](int count) { return count % elements == 0; };
-  while (!divides(spec.head_size) || !divides(value_head_size(spec)) ||
-         (spec.rope == RopeStyle::kNeox && !divides(spec.rotary_dim / 2)) ||
-         (spec.rope == RopeStyle::kInterleaved && !divides(spec.rotary_dim))) {
-    elements /= 2;
-  }
-  return elements;
-}
-
-std::string rope_name(RopeStyle rope) {
-  constexpr const char* kNames[] = {"none", "neox", "interleaved"};
-  return kNames[static_cast<int>(rope)];
-}
-std::string rope_constant(pagejit_shared::RopeStyle rope) {
-  constexpr const char* kNames[] = {"kNone", "kNeox", "kInterleaved"};
-  return kNames[static_cast<int>(rope)];
+  // Of elements that turn together, whole vectors; 0 is a multiple of all.
+  const int turned = spec.rope == RopeStyle::kNeox ? spec.rotary_dim / 2 : spec.rotary_dim;
+  return vector_that_divides(spec.row_alignment / data_type_bytes(spec.dtype),
+                             {spec.head_size, value_head_size(spec), turned});
 }
 
 std::string kernel_name(const CacheWriteSpec& spec) {
@@ -120,7 +91,7 @@ std::string kernel_name(const CacheWriteSpec& spec) {
   name += "_b" + std::to_string(spec.block_size);
   if (spec.layout == KvLayout::kVllm) name += "_vllm";
   if (spec.rope != RopeStyle::kNone) {
-    name += "_" + rope_name(spec.rope) + std::to_string(spec.rotary_dim) + "_" +
+    name += "_" + rope_text(spec.rope) + std::to_string(spec.rotary_dim) + "_" +
             std::string(data_type_name(spec.cos_sin_dtype));
   }
   if (spec.row_alignment != CacheWriteSpec{}.row_alignment) {
@@ -162,7 +133,7 @@ std::string canonical_text(const CacheWriteSpec& spec) {
   text += text_field("block_size", spec.block_size);
   if (spec.layout == KvLayout::kVllm) text += text_field("layout", "vllm");
   if (spec.rope != RopeStyle::kNone) {
-    text += text_field("rope", rope_name(spec.rope)) + text_field("rotary_dim", spec.rotary_dim);
+    text += text_field("rope", rope_text(spec.rope)) + text_field("rotary_dim", spec.rotary_dim);
   }
   if (spec.cos_sin_dtype != defaults.cos_sin_dtype) {
     text += text_field("cos_sin", data_type_name(spec.cos_sin_dtype));
@@ -182,8 +153,6 @@ Result<CacheWriteConfig> plan(const CacheWriteSpec& spec, const Target& target) 
   const int elements = spec.rope == RopeStyle::kNeox
                            ? spec.rotary_dim / 2
                            : std::max(spec.head_size, value_head_size(spec));
-  int threads_per_row = 1;
-  while (threads_per_row < 32 && threads_per_row * vector < elements) threads_per_row *= 2;
   return CacheWriteConfig{
       .spec = spec,
       .target = target,
@@ -198,7 +167,7 @@ Result<CacheWriteConfig> plan(const CacheWriteSpec& spec, const Target& target) 
                     .rotary_dim = spec.rotary_dim,
                     .block_size = spec.block_size,
                     .vector_elements = vector,
-                    .threads_per_row = threads_per_row,
+                    .threads_per_row = threads_per_row(elements, vector),
                     .num_threads = kThreads,
                     .has_float8_convert = has_float8_convert(target),
                     .debug = spec.debug}};

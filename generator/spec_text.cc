@@ -62,6 +62,53 @@ Status check_codes_fill_bytes(int alignment, DataType kv_dtype, std::string_view
                     std::to_string(pair_bytes) + ") where kv_dtype is int4");
 }
 
+Status check_block_size(int block_size) { return check_range("block_size", block_size, 1, 65536); }
+
+Status check_row_alignment(int alignment, DataType dtype) {
+  const int least = data_type_bytes(dtype);
+  if (alignment >= least && alignment <= 16 && (alignment & (alignment - 1)) == 0) return {};
+  return Status(StatusCode::kInvalidArgument, "row_alignment " + std::to_string(alignment) +
+                                                  ": must be a power of two in [" +
+                                                  std::to_string(least) + ", 16] for dtype " +
+                                                  std::string(data_type_name(dtype)));
+}
+
+Status check_rope_style(RopeStyle rope, DataType cos_sin_dtype) {
+  if (Status s = check_enum("rope", rope, RopeStyle::kInterleaved,
+                            "none (0), neox (1) and interleaved (2)");
+      !s) {
+    return s;
+  }
+  if (Status s = check_wide_type("cos_sin_dtype", cos_sin_dtype); !s) return s;
+  if (rope != RopeStyle::kNone || cos_sin_dtype == DataType::kFloat32) return {};
+  return Status(StatusCode::kInvalidArgument, "cos_sin_dtype " +
+                                                  std::string(data_type_name(cos_sin_dtype)) +
+                                                  ": must be f32 where rope is none (0)");
+}
+
+Status check_pair_fits(RopeStyle rope, int alignment, DataType dtype) {
+  const int pair_bytes = 2 * data_type_bytes(dtype);
+  if (rope != RopeStyle::kInterleaved || alignment >= pair_bytes) return {};
+  return Status(StatusCode::kInvalidArgument, "row_alignment " + std::to_string(alignment) +
+                                                  ": must be at least a pair of elements (" +
+                                                  std::to_string(pair_bytes) +
+                                                  ") where rope is interleaved (2)");
+}
+
+int vector_that_divides(int most, std::initializer_list<int> counts) {
+  int elements = most;
+  for (const int count : counts) {
+    while (count % elements != 0) elements /= 2;
+  }
+  return elements;
+}
+
+int threads_per_row(int elements, int vector_elements) {
+  int threads = 1;
+  while (threads < 32 && threads * vector_elements < elements) threads *= 2;
+  return threads;
+}
+
 std::string scale_text(KvScale scale) {
   constexpr const char* kNames[] = {"none", "tensor", "head", "token_head"};
   return kNames[static_cast<int>(scale)];
@@ -74,6 +121,16 @@ std::string scale_constant(pagejit_shared::KvScale scale) {
 
 std::string layout_constant(pagejit_shared::KvLayout layout) {
   return layout == pagejit_shared::KvLayout::kRows ? "kRows" : "kVllm";
+}
+
+std::string rope_text(RopeStyle rope) {
+  constexpr const char* kNames[] = {"none", "neox", "interleaved"};
+  return kNames[static_cast<int>(rope)];
+}
+
+std::string rope_constant(pagejit_shared::RopeStyle rope) {
+  constexpr const char* kNames[] = {"kNone", "kNeox", "kInterleaved"};
+  return kNames[static_cast<int>(rope)];
 }
 
 bool is_small(DataType type) { return data_type_bits(type) <= 8; }

@@ -2,6 +2,7 @@
 // canonical texts. Thread-safety: free functions without state.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,21 @@ Status check_head_sizes(int head_size, int head_size_v, DataType kv_dtype);
 Status check_codes_fill_bytes(int alignment, DataType kv_dtype, std::string_view wide_field,
                               DataType wide_type);
 
+// Of a cache's blocks: tokens, in [1, 65536].
+Status check_block_size(int block_size);
+// That rows of `dtype` may be aligned to so many bytes: an element or more, 16 at most.
+Status check_row_alignment(int alignment, DataType dtype);
+// That the style is one, and that cos_sin_dtype is a wide type, f32 where nothing rotates.
+Status check_rope_style(RopeStyle rope, DataType cos_sin_dtype);
+// That a vector of `alignment` bytes holds a pair of elements where these turn together.
+Status check_pair_fits(RopeStyle rope, int alignment, DataType dtype);
+
+// The most elements, a power of two and at most `most` (one too), that divide all counts.
+int vector_that_divides(int most, std::initializer_list<int> counts);
+// A power of two and at most a warp: so many threads do a row of `elements`, a vector each, in
+// turns where they are too few.
+int threads_per_row(int elements, int vector_elements);
+
 // Whether the target has instructions that round f32 to 8-bit floats.
 bool has_float8_convert(const Target& target);
 
@@ -53,6 +69,8 @@ std::string element_name(pagejit_shared::Element element);
 std::string scale_text(KvScale scale);
 std::string scale_constant(pagejit_shared::KvScale scale);
 std::string layout_constant(pagejit_shared::KvLayout layout);
+std::string rope_text(RopeStyle rope);
+std::string rope_constant(pagejit_shared::RopeStyle rope);
 
 // "true" or "false".
 std::string bool_text(bool value);

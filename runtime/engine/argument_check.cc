@@ -24,6 +24,16 @@ Status check_stride(const char* name, int64_t stride, int vector_elements) {
   return invalid(format("{} {}: must be a multiple of {} elements", name, stride, vector_elements));
 }
 
+Status check_tensor(pagejit_shared::Element element, int vector_elements,
+                    const TensorArgument& tensor) {
+  const auto bytes = pagejit_shared::elements_bytes(element, vector_elements);
+  Status status = check_pointer(tensor.name, tensor.pointer, static_cast<uintptr_t>(bytes));
+  for (const auto& [name, stride] : tensor.strides) {
+    if (status) status = check_stride(name, stride, vector_elements);
+  }
+  return status;
+}
+
 Status check_count(const char* name, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
   return invalid(format("{} {}: must be in [{}, {}]", name, value, low, high));

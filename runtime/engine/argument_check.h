@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "pagejit/status.h"
+#include "templates/shared/elements.h"
 
 namespace pagejit {
 
@@ -33,6 +36,16 @@ inline Status check_pointer(const char* name, const void* pointer, uintptr_t ali
 
 // A stride of `elements` must be a multiple of a vector.
 Status check_stride(const char* name, int64_t stride, int vector_elements);
+
+// A tensor that is accessed in vectors, with the names of its strides.
+struct TensorArgument {
+  const char* name;
+  const void* pointer;
+  std::initializer_list<std::pair<const char*, int64_t>> strides;
+};
+// That its pointer is aligned to a vector and that its strides are multiples of one.
+Status check_tensor(pagejit_shared::Element element, int vector_elements,
+                    const TensorArgument& tensor);
 
 // [low, high].
 Status check_count(const char* name, int64_t value, int64_t low, int64_t high);

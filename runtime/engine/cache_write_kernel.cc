@@ -17,32 +17,16 @@ const CacheWriteConfig& config_of(const LoadedKernel& kernel) {
   return *std::get_if<CacheWriteConfig>(&kernel.parts.config);
 }
 
-struct Tensor {
-  const char* name;
-  const void* pointer;
-  std::initializer_list<std::pair<const char*, int64_t>> strides;
-};
-
-// Pointer and strides of a tensor that is accessed in vectors.
-Status check_tensor(const Constants& c, pagejit_shared::Element element, const Tensor& tensor) {
-  const auto bytes = pagejit_shared::elements_bytes(element, c.vector_elements);
-  Status status = check_pointer(tensor.name, tensor.pointer, static_cast<uintptr_t>(bytes));
-  for (const auto& [name, stride] : tensor.strides) {
-    if (status) status = check_stride(name, stride, c.vector_elements);
-  }
-  return status;
-}
-
 // The caches' strides. V of kVllm is stored element by element.
 Status check_caches(const Constants& c, const CacheWriteArgs& args) {
   Status status = check_tensor(
-      c, c.kv,
+      c.kv, c.vector_elements,
       {"k_cache",
        args.k_cache,
        {{"k_strides.block", args.k_strides.block}, {"k_strides.head", args.k_strides.head}}});
   if (status) {
     status = check_tensor(
-        c, c.kv,
+        c.kv, c.vector_elements,
         {"v_cache",
          args.v_cache,
          {{"v_strides.block", args.v_strides.block}, {"v_strides.head", args.v_strides.head}}});
@@ -59,7 +43,7 @@ Status check_rope_args(const Constants& c, const CacheWriteArgs& args) {
   if (status) status = check_count("num_q_heads", args.num_q_heads, 0, kMaxGridYZ);
   if (!status || args.num_q_heads == 0) return status;
   return check_tensor(
-      c, c.dtype,
+      c.dtype, c.vector_elements,
       {"q",
        args.q,
        {{"q_stride_token", args.q_stride_token}, {"q_stride_head", args.q_stride_head}}});
@@ -70,13 +54,13 @@ Status check_args(const Constants& c, const CacheWriteArgs& args) {
   if (status) status = check_count("num_kv_heads", args.num_kv_heads, 1, kMaxGridYZ);
   if (status) {
     status = check_tensor(
-        c, c.dtype,
+        c.dtype, c.vector_elements,
         {"key",
          args.key,
          {{"key_stride_token", args.key_stride_token}, {"key_stride_head", args.key_stride_head}}});
   }
   if (status) {
-    status = check_tensor(c, c.dtype,
+    status = check_tensor(c.dtype, c.vector_elements,
                           {"value",
                            args.value,
                            {{"value_stride_token", args.value_stride_token},
@@ -158,15 +142,7 @@ Status CacheWriteKernel::init_debug_report(void* report, Stream stream) const {
 Status CacheWriteKernel::read_debug_report(void* report, Stream stream) const {
   if (loaded_ == nullptr) return guarded(empty_handle);
   return guarded([&] {
-    return pagejit::read_debug_report(
-        *loaded_->parts.driver, report, stream, [](int fault, int index, int64_t value) {
-          return fault == pagejit_shared::kBadSlot
-                     ? format(
-                           "slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * "
-                           "block_size)",
-                           index, value)
-                     : format("positions[{}] is {}: must be in [0, max_position)", index, value);
-        });
+    return pagejit::read_debug_report(*loaded_->parts.driver, report, stream, write_sentence);
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include "pagejit/cache_write.h"
 #include "runtime/engine/argument_check.h"
+#include "runtime/format.h"
+#include "templates/shared/cache_write_params.h"
 
 namespace pagejit {
 namespace {
@@ -45,6 +47,14 @@ Status read_debug_report(
                   sentence(fault, finding.index_plus_one - 1, finding.value));
   }
   return {};
+}
+
+std::string write_sentence(int fault, int index, int64_t value) {
+  if (fault == pagejit_shared::kBadPosition) {
+    return format("positions[{}] is {}: must be in [0, max_position)", index, value);
+  }
+  return format("slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * block_size)", index,
+                value);
 }
 
 }  // namespace pagejit

@@ -21,4 +21,7 @@ Status read_debug_report(
     const Driver& driver, void* report, Stream stream,
     const std::function<std::string(int fault, int index, int64_t value)>& sentence);
 
+// The sentence of a pagejit_shared::CacheWriteFault.
+std::string write_sentence(int fault, int index, int64_t value);
+
 }  // namespace pagejit

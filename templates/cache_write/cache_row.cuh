@@ -1,6 +1,11 @@
 // Where a row goes in the cache, and how it is stored there.
 #pragma once
 
+using pagejit_shared::CacheWriteConfig;
+using pagejit_shared::CacheWriteParams;
+using pagejit_shared::KvLayout;
+using pagejit_shared::KvScale;
+
 template <CacheWriteConfig C>
 struct CacheRow {
   static constexpr int kVector = C.vector_elements;
@@ -50,11 +55,7 @@ PAGEJIT_DEVICE ElementBits<C.kv, C.vector_elements> to_cache(
   if constexpr (C.scale == KvScale::kNone) {
     return bits;
   } else {
-    float values[C.vector_elements];
-    widen<C.dtype, C.vector_elements>(bits, values);
-#pragma unroll
-    for (int i = 0; i < C.vector_elements; ++i) values[i] /= scale;
-    return narrow_to_codes<C.kv, C.vector_elements, C.has_float8_convert>(values);
+    return divide_to_codes<C.dtype, C.kv, C.vector_elements, C.has_float8_convert>(bits, scale);
   }
 }
 
@@ -69,18 +70,6 @@ PAGEJIT_DEVICE constexpr float greatest_code() {
 // zeros. All lanes of the warp take part.
 template <CacheWriteConfig C>
 PAGEJIT_DEVICE float find_scale(const Row<C>& row) {
-  float greatest = 0.0f;
-  row.for_each_vector([&](int, const ElementBits<C.dtype, C.vector_elements>& bits) {
-    float values[C.vector_elements];
-    widen<C.dtype, C.vector_elements>(bits, values);
-#pragma unroll
-    for (int i = 0; i < C.vector_elements; ++i) {
-      greatest = dev::max2(greatest, values[i] < 0.0f ? -values[i] : values[i]);
-    }
-  });
-#pragma unroll
-  for (int mask = C.threads_per_row / 2; mask > 0; mask /= 2) {
-    greatest = dev::max2(greatest, dev::shuffle_xor(greatest, mask));
-  }
+  const float greatest = find_greatest<C>(row);
   return greatest == 0.0f ? 1.0f : greatest / greatest_code<C>();
 }

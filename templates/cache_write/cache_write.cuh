@@ -2,27 +2,6 @@
 // the configuration says; rotates q on the way.
 #pragma once
 
-// A slot that is neither in the cache nor says that its token is not written.
-template <CacheWriteConfig C>
-PAGEJIT_DEVICE bool is_bad_slot(const CacheWriteParams& params, int64_t slot) {
-  return slot < -1 || (slot >= 0 && slot / C.block_size >= params.num_blocks);
-}
-
-// The row of cos_sin for a token.
-template <CacheWriteConfig C>
-PAGEJIT_DEVICE const void* find_cos_sin(const CacheWriteParams& params, int token) {
-  if constexpr (C.rope == RopeStyle::kNone) return nullptr;
-  int64_t position = dev::load_global_nc(params.positions + token);
-  if constexpr (C.debug) {
-    if (position < 0 || position >= params.max_position) {
-      report_lowest(&params.report->findings[pagejit_shared::kBadPosition], token,
-                    [&](int i) { return dev::load_global_nc(params.positions + i); });
-      position = 0;
-    }
-  }
-  return element_at<C.cos_sin>(params.cos_sin, position * C.rotary_dim);
-}
-
 // The scale that the caller gives for a head of K or V.
 template <CacheWriteConfig C>
 PAGEJIT_DEVICE float load_scale(const CacheWriteParams& params, bool is_value, int head) {
@@ -34,14 +13,8 @@ template <CacheWriteConfig C>
 PAGEJIT_DEVICE void cache_write(const CacheWriteParams& params) {
   using Bits = ElementBits<C.dtype, C.vector_elements>;
   const int token = dev::block_idx_x();
-  int64_t slot = dev::load_global_nc(params.slot_mapping + token);
-  if constexpr (C.debug) {
-    if (is_bad_slot<C>(params, slot)) {
-      report_lowest(&params.report->findings[pagejit_shared::kBadSlot], token,
-                    [&](int i) { return dev::load_global_nc(params.slot_mapping + i); });
-      slot = -1;
-    }
-  }
+  const int64_t slot = load_slot<C>(
+      params, token, [&](int i) { return dev::load_global_nc(params.slot_mapping + i); });
   const void* cos_sin = find_cos_sin<C>(params, token);
 
   const int num_kv_rows = 2 * params.num_kv_heads;

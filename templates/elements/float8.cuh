@@ -53,6 +53,17 @@ PAGEJIT_DEVICE ElementBits<E, kCount> narrow_to_codes(const float (&values)[kCou
   return bits;
 }
 
+// Values of a wider type divided by `scale`, as codes.
+template <Element From, Element To, int kCount, bool kHasConvert>
+PAGEJIT_DEVICE ElementBits<To, kCount> divide_to_codes(const ElementBits<From, kCount>& bits,
+                                                       float scale) {
+  float values[kCount];
+  widen<From, kCount>(bits, values);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] /= scale;
+  return narrow_to_codes<To, kCount, kHasConvert>(values);
+}
+
 // Code i of a vector, without what lies beside it.
 template <Element E, int kBytes>
 PAGEJIT_DEVICE uint32_t code_of(const Bits<kBytes>& bits, int i) {

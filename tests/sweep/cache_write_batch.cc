@@ -2,53 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "tests/sweep/family_test.h"
-#include "tools/reference/random.h"
+#include "tests/sweep/token_rows.h"
 
 namespace pagejit {
 namespace {
 
-constexpr uint8_t kGuard = 0x5a;
-constexpr int64_t kMaxPosition = 97;
-// Of two products of f32 below 2^12, where they nearly cancel.
-constexpr double kProductError = 5e-4;
-
-// One of key, value and q.
-struct Source {
-  std::vector<uint8_t> bytes;
-  int64_t stride_token = 0;
-  int64_t stride_head = 0;
-};
-
 struct Batch {
   CacheWriteOptions options;
-  Source key, value, q;
+  TokenRows key, value, q;
   std::vector<int64_t> slots;
-  std::vector<int64_t> positions;
-  std::vector<uint8_t> cos_sin;
+  Rotation rotation;
   std::vector<float> k_scale, v_scale;
   int64_t k_elements = 0;
   int64_t v_elements = 0;
   int64_t cache_offset = 0;  // of V, where it lies in K's allocation
   KvStrides k_strides, v_strides;
 };
-
-Source make_source(const CacheWriteOptions& o, int num_heads, int head_size, int pad,
-                   SplitMix64& rng) {
-  Source source;
-  source.stride_head = head_size + pad;
-  source.stride_token = num_heads * source.stride_head + pad;
-  const int64_t count = (o.num_tokens + o.unused_tokens) * source.stride_token;
-  source.bytes.resize(static_cast<size_t>(count * data_type_bytes(o.spec.dtype)));
-  for (int64_t i = 0; i < count; ++i) {
-    // Values of all sizes: some saturate, some are subnormal.
-    const float size = std::exp2(static_cast<float>(rng.below(24) - 12));
-    put_element(o.spec.dtype, source.bytes, i, rng.uniform() * size);
-  }
-  return source;
-}
 
 void set_cache_strides(Batch& batch) {
   const CacheWriteOptions& o = batch.options;
@@ -77,25 +48,15 @@ Batch make_batch(const CacheWriteOptions& options) {
   const CacheWriteSpec& spec = options.spec;
   SplitMix64 rng(options.seed);
   const int pad = options.source_pad;
-  batch.key = make_source(options, options.num_kv_heads, spec.head_size, pad, rng);
-  batch.value = make_source(options, options.num_kv_heads, value_head_size(spec), 2 * pad, rng);
-  batch.q = make_source(options, options.num_q_heads, spec.head_size, pad, rng);
-  // Distinct slots: the first of a shuffled list.
-  std::vector<int64_t> all(static_cast<size_t>(options.num_blocks * spec.block_size));
-  std::iota(all.begin(), all.end(), int64_t{0});
-  for (int i = 0; i < options.num_tokens; ++i) {
-    const auto at = static_cast<size_t>(i);
-    std::swap(all[at],
-              all[at + static_cast<size_t>(rng.below(static_cast<int64_t>(all.size() - at)))]);
-    const bool skipped = options.with_skipped_slots && i % 7 == 3;
-    batch.slots.push_back(skipped ? -1 : all[at]);
-    batch.positions.push_back(rng.below(kMaxPosition));
-  }
-  const int64_t turns = kMaxPosition * spec.rotary_dim;
-  batch.cos_sin.resize(static_cast<size_t>(turns * data_type_bytes(spec.cos_sin_dtype)));
-  for (int64_t i = 0; i < turns; ++i) {
-    put_element(spec.cos_sin_dtype, batch.cos_sin, i, rng.uniform());
-  }
+  const int tokens = options.num_tokens + options.unused_tokens;
+  batch.key = make_rows(spec.dtype, tokens, options.num_kv_heads, spec.head_size, pad, rng);
+  batch.value =
+      make_rows(spec.dtype, tokens, options.num_kv_heads, value_head_size(spec), 2 * pad, rng);
+  batch.q = make_rows(spec.dtype, tokens, options.num_q_heads, spec.head_size, pad, rng);
+  batch.slots = draw_slots(options.num_tokens, options.num_blocks * spec.block_size,
+                           options.with_skipped_slots, rng);
+  batch.rotation =
+      make_rotation(spec.rope, spec.rotary_dim, spec.cos_sin_dtype, options.num_tokens, rng);
   const bool per_row = spec.scale == KvScale::kTokenHead;
   const int64_t scales = per_row ? options.num_blocks * spec.block_size * options.num_kv_heads
                          : spec.scale == KvScale::kHead ? options.num_kv_heads
@@ -109,42 +70,6 @@ Batch make_batch(const CacheWriteOptions& options) {
   return batch;
 }
 
-// The element that turns with `i`, and the row of cos and sin for both.
-struct Turn {
-  int partner;
-  int angle;
-  bool is_first;
-};
-Turn turn_of(const CacheWriteSpec& spec, int i) {
-  const int half = spec.rotary_dim / 2;
-  if (spec.rope == RopeStyle::kInterleaved) return {i ^ 1, i / 2, i % 2 == 0};
-  return i < half ? Turn{i + half, i, true} : Turn{i - half, i - half, false};
-}
-
-// The row as it should be: rotated where `rotates`.
-std::vector<float> wanted_row(const Batch& batch, const Source& source, int token, int head,
-                              int head_size, bool rotates) {
-  const CacheWriteSpec& spec = batch.options.spec;
-  const int64_t base = token * source.stride_token + head * source.stride_head;
-  std::vector<float> row;
-  for (int i = 0; i < head_size; ++i) {
-    const float x = get_element(spec.dtype, source.bytes, base + i);
-    if (!rotates || i >= spec.rotary_dim) {
-      row.push_back(x);
-      continue;
-    }
-    const Turn turn = turn_of(spec, i);
-    const double y = get_element(spec.dtype, source.bytes, base + turn.partner);
-    const int64_t angles = batch.positions[static_cast<size_t>(token)] * spec.rotary_dim;
-    const double cos = get_element(spec.cos_sin_dtype, batch.cos_sin, angles + turn.angle);
-    const double sin =
-        get_element(spec.cos_sin_dtype, batch.cos_sin, angles + spec.rotary_dim / 2 + turn.angle);
-    const double turned = turn.is_first ? x * cos - y * sin : x * cos + y * sin;
-    row.push_back(decode_float(spec.dtype, encode_float(spec.dtype, static_cast<float>(turned))));
-  }
-  return row;
-}
-
 // Where element i of a row lies in the cache.
 int64_t cache_index(const Batch& batch, bool is_value, int64_t slot, int head, int i) {
   const CacheWriteSpec& spec = batch.options.spec;
@@ -156,12 +81,6 @@ int64_t cache_index(const Batch& batch, bool is_value, int64_t slot, int head, i
   if (is_value) return base + int64_t{i} * spec.block_size + token;
   const int64_t x = 16 / data_type_bytes(spec.kv_dtype);
   return base + (i / x) * spec.block_size * x + token * x + i % x;
-}
-
-std::string describe(const char* what, int token, int head, int i, double got, double want) {
-  return std::string(what) + " of token " + std::to_string(token) + ", head " +
-         std::to_string(head) + ", element " + std::to_string(i) + ": " + std::to_string(got) +
-         " instead of " + std::to_string(want);
 }
 
 // The result of one row against what it should be; marks the bytes it looked at.
@@ -186,17 +105,18 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
   const int64_t slot = batch.slots[static_cast<size_t>(token)];
   const bool rotates = spec.rope != RopeStyle::kNone && !is_value;
   const int head_size = is_value ? value_head_size(spec) : spec.head_size;
-  const std::vector<float> row =
-      wanted_row(batch, is_value ? batch.value : batch.key, token, head, head_size, rotates);
+  const TokenRows& source = is_value ? batch.value : batch.key;
+  const Rotation no_rotation;
+  const Rotation& rotation = is_value ? no_rotation : batch.rotation;
+  std::vector<float> row;
+  for (int i = 0; i < head_size; ++i) row.push_back(rotation.turned(source, token, head, i));
   const char* what = is_value ? "V" : "K";
   float scale = 1;
-  double slack =
-      rotates ? 2 * (spec.dtype == DataType::kFloat32 ? 0x1p-23 : unit_roundoff(spec.dtype)) : 0;
   if (spec.scale == KvScale::kTokenHead) {
     scale = scales[static_cast<size_t>(slot * batch.options.num_kv_heads + head)];
     const float want = scale_of_row(spec, row);
-    if (!(std::abs(scale - want) <= slack * want)) {
-      return describe((std::string(what) + " scale").c_str(), token, head, 0, scale, want);
+    if (!(std::abs(scale - want) <= (rotates ? relative_slack(spec.dtype) * want : 0.0))) {
+      return describe_element(std::string(what) + " scale", token, head, 0, scale, want);
     }
   } else if (spec.scale != KvScale::kNone) {
     scale = scales[spec.scale == KvScale::kHead ? static_cast<size_t>(head) : 0];
@@ -212,43 +132,12 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
     if (get_code(spec.kv_dtype, image.bytes, at) == want_code) continue;
     const float got = get_element(spec.kv_dtype, image.bytes, at);
     const float want = decode_float(spec.kv_dtype, want_code);
-    if (!rotates) return describe(what, token, head, i, got, want);
-    // Rounding to 8 or 4 bits may turn a last bit into a step: 1/8, 1/4 of the value, or 1.
-    double allowed = slack * std::abs(want);
-    if (bytes == 1) {
-      const bool is_integer = spec.kv_dtype == DataType::kInt8 || spec.kv_dtype == DataType::kInt4;
-      allowed = is_integer                               ? 1
-                : spec.kv_dtype == DataType::kFloat8E4m3 ? std::abs(want) / 8 + 0x1p-9
-                                                         : std::abs(want) / 4 + 0x1p-16;
-    } else {
-      allowed += kProductError;
+    if (!rotates) return describe_element(what, token, head, i, got, want);
+    if (!(std::abs(got - want) <= turned_slack(spec.kv_dtype, want))) {
+      return describe_element(what, token, head, i, got, want);
     }
-    if (!(std::abs(got - want) <= allowed)) return describe(what, token, head, i, got, want);
   }
   return "";
-}
-
-std::string compare_query(const Batch& batch, const std::vector<uint8_t>& got) {
-  const CacheWriteSpec& spec = batch.options.spec;
-  Source changed = batch.q;
-  for (int token = 0; token < batch.options.num_tokens; ++token) {
-    for (int head = 0; head < batch.options.num_q_heads; ++head) {
-      const std::vector<float> row = wanted_row(batch, batch.q, token, head, spec.head_size, true);
-      const int64_t base = token * batch.q.stride_token + head * batch.q.stride_head;
-      for (int i = 0; i < spec.head_size; ++i) {
-        const float have = get_element(spec.dtype, got, base + i);
-        const float want = row[static_cast<size_t>(i)];
-        const double unit = spec.dtype == DataType::kFloat32 ? 0x1p-23 : unit_roundoff(spec.dtype);
-        const bool rotated = i < spec.rotary_dim;
-        if (!(std::abs(have - want) <=
-              (rotated ? 2 * unit * std::abs(want) + kProductError : 0.0))) {
-          return describe("q", token, head, i, have, want);
-        }
-        put_element(spec.dtype, changed.bytes, base + i, have);
-      }
-    }
-  }
-  return changed.bytes == got ? "" : "q was changed between its rows";
 }
 
 std::string compare_cache(const Batch& batch, bool is_value, const std::vector<uint8_t>& bytes,
@@ -268,7 +157,7 @@ std::string compare_cache(const Batch& batch, bool is_value, const std::vector<u
 std::string find_overwritten(const std::vector<uint8_t>& bytes,
                              const std::vector<uint8_t>& touched) {
   for (size_t i = 0; i < bytes.size(); ++i) {
-    if (touched[i] == 0 && bytes[i] != kGuard) {
+    if (touched[i] == 0 && bytes[i] != kGuardByte) {
       return "byte " + std::to_string(i) + " of the cache was overwritten";
     }
   }
@@ -287,14 +176,14 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
     return elements * data_type_bits(options.spec.kv_dtype) / 8;
   };
   const auto empty = [&](int64_t elements) {
-    return std::vector<uint8_t>(static_cast<size_t>(kv_bytes(elements)), kGuard);
+    return std::vector<uint8_t>(static_cast<size_t>(kv_bytes(elements)), kGuardByte);
   };
   const DeviceBuffer key = upload_all(session, batch.key.bytes);
   const DeviceBuffer value = upload_all(session, batch.value.bytes);
   const DeviceBuffer q = upload_all(session, batch.q.bytes);
   const DeviceBuffer slots = upload_all(session, batch.slots);
-  const DeviceBuffer positions = upload_all(session, batch.positions);
-  const DeviceBuffer cos_sin = upload_all(session, batch.cos_sin);
+  const DeviceBuffer positions = upload_all(session, batch.rotation.positions);
+  const DeviceBuffer cos_sin = upload_all(session, batch.rotation.cos_sin);
   const DeviceBuffer k_scale = upload_all(session, batch.k_scale);
   const DeviceBuffer v_scale = upload_all(session, batch.v_scale);
   const DeviceBuffer k_cache = upload_all(session, empty(batch.k_elements));
@@ -326,7 +215,7 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
   args.positions = positions.data<int64_t>();
   args.cos_sin = cos_sin.data();
   args.num_blocks = options.num_blocks;
-  args.max_position = kMaxPosition;
+  args.max_position = Rotation::kMaxPosition;
   args.debug_report = report.data();
   Status status = kernel->launch(args, nullptr);
   if (status) status = session.synchronize();
@@ -354,7 +243,8 @@ std::string check_cache_write(Engine& engine, const DeviceSession& session,
   }
   if (fault.empty()) fault = find_overwritten(k_bytes, touched);
   if (fault.empty() && options.num_q_heads > 0) {
-    fault = compare_query(batch, download_all<uint8_t>(q));
+    fault =
+        compare_turned_rows(batch.rotation, batch.q, options.num_tokens, download_all<uint8_t>(q));
   }
   return fault;
 }

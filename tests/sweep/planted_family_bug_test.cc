@@ -33,7 +33,8 @@ constexpr const char* kCopy = "copy_blocks/copy_blocks.cuh";
 constexpr const char* kGather = "gather_cache/gather_cache.cuh";
 constexpr const char* kConvert = "convert_float8/convert_float8.cuh";
 constexpr const char* kRow = "cache_write/cache_row.cuh";
-constexpr const char* kRope = "cache_write/rope.cuh";
+constexpr const char* kTokenRow = "elements/token_row.cuh";
+constexpr const char* kTokenSlot = "elements/token_slot.cuh";
 constexpr const char* kFloat8 = "elements/float8.cuh";
 constexpr const char* kRoundFloat8 = "elements/round_float8.cuh";
 constexpr const char* kElements = "elements/elements.cuh";
@@ -70,7 +71,7 @@ const PlantedBug kBugs[] = {
     {"ValuesAreRotated", Family::kCacheWrite, kWrite, "is_value ? nullptr : cos_sin", "cos_sin"},
     {"ScalesIgnoreTheHead", Family::kCacheWrite, kWrite, "slot * params.num_kv_heads + head",
      "slot * params.num_kv_heads"},
-    {"PositionIsTheToken", Family::kCacheWrite, kWrite,
+    {"PositionIsTheToken", Family::kCacheWrite, kTokenSlot,
      "int64_t position = dev::load_global_nc(params.positions + token);",
      "int64_t position = token;"},
     {"ValuesUseTheKeysStride", Family::kCacheWrite, kWrite, "is_value ? params.value_stride_token",
@@ -81,22 +82,22 @@ const PlantedBug kBugs[] = {
      "} else if (false) {"},
     {"ChunksAreHalfAsLarge", Family::kCacheWrite, kRow, "chunk * kChunk + element % kChunk",
      "chunk * kChunk + element % (kChunk / 2)"},
-    {"ScaleIsMultiplied", Family::kCacheWrite, kRow, "values[i] /= scale", "values[i] *= scale"},
-    {"NegativeValuesHaveNoScale", Family::kCacheWrite, kRow,
+    {"ScaleIsMultiplied", Family::kCacheWrite, kFloat8, "values[i] /= scale", "values[i] *= scale"},
+    {"NegativeValuesHaveNoScale", Family::kCacheWrite, kTokenRow,
      "values[i] < 0.0f ? -values[i] : values[i]", "values[i]"},
-    {"ScaleIsThatOfALane", Family::kCacheWrite, kRow, "C.threads_per_row / 2; mask > 0",
+    {"ScaleIsThatOfALane", Family::kCacheWrite, kTokenRow, "C.threads_per_row / 2; mask > 0",
      "C.threads_per_row / 4; mask > 0"},
-    {"SineHasTheWrongSign", Family::kCacheWrite, kRope, "x[i] * cos[i] - y[i] * sin[i]",
+    {"SineHasTheWrongSign", Family::kCacheWrite, kTokenRow, "x[i] * cos[i] - y[i] * sin[i]",
      "x[i] * cos[i] + y[i] * sin[i]"},
-    {"SecondHalfTurnsWithTheFirstResult", Family::kCacheWrite, kRope,
+    {"SecondHalfTurnsWithTheFirstResult", Family::kCacheWrite, kTokenRow,
      "y[i] = y[i] * cos[i] + x[i] * sin[i];\n        x[i] = turned;",
      "x[i] = turned;\n        y[i] = y[i] * cos[i] + x[i] * sin[i];"},
-    {"RestOfTheRowIsLost", Family::kCacheWrite, kRope,
+    {"RestOfTheRowIsLost", Family::kCacheWrite, kTokenRow,
      "int element = C.rotary_dim + first_element; element < end_element",
      "int element = C.rotary_dim + first_element; element < 0"},
-    {"PairsBehindTheRotationTurn", Family::kCacheWrite, kRope,
+    {"PairsBehindTheRotationTurn", Family::kCacheWrite, kTokenRow,
      "cos_sin != nullptr && element < C.rotary_dim", "cos_sin != nullptr"},
-    {"SinesOfPairsAreCosines", Family::kCacheWrite, kRope,
+    {"SinesOfPairsAreCosines", Family::kCacheWrite, kTokenRow,
      "load_cos_sin<kPairs>(C.rotary_dim / 2 + element / 2, sin)",
      "load_cos_sin<kPairs>(element / 2, sin)"},
     {"TiesAreRoundedUp", Family::kCacheWrite, kRoundFloat8, "((1u << (kDropped - 1)) - 1)",

@@ -1,15 +1,11 @@
-// Rows of key, value or q, read as vectors and, where they rotate, turned by their token's
-// position.
+// Rows of tokens on their way into a cache: read as vectors, turned by their token's position where
+// they rotate, and measured. C: the configuration of a kernel that writes a cache.
 #pragma once
 
-using pagejit_shared::CacheWriteConfig;
-using pagejit_shared::CacheWriteParams;
-using pagejit_shared::KvLayout;
-using pagejit_shared::KvScale;
 using pagejit_shared::RopeStyle;
 
 // This thread's part of one row.
-template <CacheWriteConfig C>
+template <auto C>
 struct Row {
   static constexpr int kVector = C.vector_elements;
   static constexpr int kStep = C.threads_per_row * C.vector_elements;
@@ -101,3 +97,22 @@ struct Row {
     return narrow<C.dtype, kVector>(v);
   }
 };
+
+// The greatest magnitude of the row; NaN does not count. All lanes of the warp take part.
+template <auto C>
+PAGEJIT_DEVICE float find_greatest(const Row<C>& row) {
+  float greatest = 0.0f;
+  row.for_each_vector([&](int, const ElementBits<C.dtype, C.vector_elements>& bits) {
+    float values[C.vector_elements];
+    widen<C.dtype, C.vector_elements>(bits, values);
+#pragma unroll
+    for (int i = 0; i < C.vector_elements; ++i) {
+      greatest = dev::max2(greatest, values[i] < 0.0f ? -values[i] : values[i]);
+    }
+  });
+#pragma unroll
+  for (int mask = C.threads_per_row / 2; mask > 0; mask /= 2) {
+    greatest = dev::max2(greatest, dev::shuffle_xor(greatest, mask));
+  }
+  return greatest;
+}
