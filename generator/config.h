@@ -9,12 +9,14 @@
 #include "pagejit/cache_ops.h"
 #include "pagejit/cache_write.h"
 #include "pagejit/merge_states.h"
+#include "pagejit/mla_cache.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
 #include "templates/shared/attention_params.h"
 #include "templates/shared/cache_ops_params.h"
 #include "templates/shared/cache_write_params.h"
 #include "templates/shared/merge_states_params.h"
+#include "templates/shared/mla_cache_params.h"
 
 namespace pagejit {
 
@@ -47,15 +49,16 @@ struct SimpleConfig {
 };
 using MergeStatesConfig = SimpleConfig<MergeStatesSpec, pagejit_shared::MergeStatesConfig>;
 using CacheWriteConfig = SimpleConfig<CacheWriteSpec, pagejit_shared::CacheWriteConfig>;
+using MlaCacheWriteConfig = SimpleConfig<MlaCacheWriteSpec, pagejit_shared::MlaCacheWriteConfig>;
 using CopyBlocksConfig = SimpleConfig<CopyBlocksSpec, pagejit_shared::CopyBlocksConfig>;
 using GatherCacheConfig = SimpleConfig<GatherCacheSpec, pagejit_shared::GatherCacheConfig>;
 using ConvertFloat8Config = SimpleConfig<ConvertFloat8Spec, pagejit_shared::ConvertFloat8Config>;
 
 // Every family has spec, target, threads_per_cta() and shared_bytes().
 using AnySpec = std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec,
-                             GatherCacheSpec, ConvertFloat8Spec>;
+                             GatherCacheSpec, ConvertFloat8Spec, MlaCacheWriteSpec>;
 using AnyConfig = std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
-                               GatherCacheConfig, ConvertFloat8Config>;
+                               GatherCacheConfig, ConvertFloat8Config, MlaCacheWriteConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {

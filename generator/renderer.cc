@@ -10,6 +10,7 @@
 #include "generator/entry_text.h"
 #include "generator/families.h"
 #include "generator/merge_states.h"
+#include "generator/mla_cache_write.h"
 
 namespace pagejit {
 namespace {

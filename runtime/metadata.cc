@@ -154,6 +154,13 @@ std::string abi_of(const CacheWriteConfig&) {
                 offsetof(CacheWriteParams, num_q_heads));
 }
 
+std::string abi_of(const MlaCacheWriteConfig&) {
+  using pagejit_shared::MlaCacheWriteParams;
+  return format("mla-cache-write-1:{}.{}.{}", sizeof(MlaCacheWriteParams),
+                offsetof(MlaCacheWriteParams, kv_c_stride_token),
+                offsetof(MlaCacheWriteParams, num_q_heads));
+}
+
 template <class Params>
 std::string cache_ops_abi(const char* family) {
   return format("{}-1:{}", family, sizeof(Params));

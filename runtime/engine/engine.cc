@@ -90,6 +90,7 @@ PAGEJIT_FAMILY(CacheWriteSpec)
 PAGEJIT_FAMILY(CopyBlocksSpec)
 PAGEJIT_FAMILY(GatherCacheSpec)
 PAGEJIT_FAMILY(ConvertFloat8Spec)
+PAGEJIT_FAMILY(MlaCacheWriteSpec)
 #undef PAGEJIT_FAMILY
 
 template <>

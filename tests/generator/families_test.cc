@@ -43,7 +43,8 @@ std::vector<AnySpec> one_of_each() {
                          .debug = true},
           CopyBlocksSpec{16, true},
           GatherCacheSpec{.kv_dtype = kE4M3, .scale = KvScale::kHead, .debug = true},
-          ConvertFloat8Spec{}};
+          ConvertFloat8Spec{},
+          MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox, .debug = true}};
 }
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
@@ -70,7 +71,8 @@ TEST(FamiliesTest, KernelTextHasNoInlineAssemblyAndNoConditionalCompilation) {
 
 TEST(FamiliesTest, ProgrammaticDependentLaunchNeedsSm90) {
   for (const AnySpec& spec :
-       {AnySpec(MergeStatesSpec{.pdl = true}), AnySpec(CacheWriteSpec{.pdl = true})}) {
+       {AnySpec(MergeStatesSpec{.pdl = true}), AnySpec(CacheWriteSpec{.pdl = true}),
+        AnySpec(MlaCacheWriteSpec{.pdl = true})}) {
     EXPECT_THAT(text_of(spec), HasSubstr(" pdl=1"));
     EXPECT_THAT(kernel_text(spec, "sm_90a"), HasSubstr("begin_behind_previous_grid();"));
     EXPECT_EQ(kernel_text(spec, "sm_90a"), kernel_text(spec, "host"));
@@ -127,6 +129,24 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   specs.emplace_back(GatherCacheSpec{.row_alignment = 8});
   specs.emplace_back(ConvertFloat8Spec{kE4M3, kBF16});
   specs.emplace_back(ConvertFloat8Spec{kF32, kE5M2});
+  const auto add_mla = [&](auto change) {
+    MlaCacheWriteSpec spec;
+    change(spec);
+    specs.emplace_back(spec);
+  };
+  add_mla([](auto&) {});
+  add_mla([](auto& s) { s.dtype = kF16; });
+  add_mla([](auto& s) { s.format = MlaFormat::kE4m3; });
+  add_mla([](auto& s) { s.format = MlaFormat::kDsMla; });
+  add_mla([](auto& s) { s.kv_lora_rank = 256; });
+  add_mla([](auto& s) { s.qk_rope_head_dim = 0; });
+  add_mla([](auto& s) { s.block_size = 16; });
+  add_mla([](auto& s) { s.rope = RopeStyle::kNeox; });
+  add_mla([](auto& s) { s.rope = RopeStyle::kInterleaved; });
+  add_mla([](auto& s) { s.rope = RopeStyle::kInterleaved, s.cos_sin_dtype = kBF16; });
+  add_mla([](auto& s) { s.row_alignment = 8; });
+  add_mla([](auto& s) { s.debug = true; });
+  add_mla([](auto& s) { s.pdl = true; });
   std::set<std::string> texts;
   std::set<std::string> names;
   for (const AnySpec& spec : specs) {
@@ -294,6 +314,65 @@ TEST(CacheOpsSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
           GatherCacheSpec{kInt8, kF16, KvScale::kTokenHead, KvLayout::kVllm, 96, 64, 8, 4, true}),
       "gather_cache kv=int8 out=f16 scale=token_head head_size=96 head_size_v=64 block_size=8 "
       "layout=vllm row_alignment=4 debug=1");
+}
+
+TEST(MlaCacheWriteSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
+  const auto message = [](auto change) {
+    MlaCacheWriteSpec spec;
+    change(spec);
+    return validate(spec).message();
+  };
+  EXPECT_EQ(message([](auto&) {}), "");
+  EXPECT_EQ(message([](auto& s) { s.kv_lora_rank = 33, s.qk_rope_head_dim = 0; }), "");
+  EXPECT_EQ(message([](auto& s) { s.dtype = kE4M3; }),
+            "dtype 3: legal are f16 (0), bf16 (1) and f32 (2)");
+  EXPECT_EQ(message([](auto& s) { s.format = static_cast<MlaFormat>(3); }),
+            "format 3: legal are plain (0), fp8_e4m3 (1) and fp8_ds_mla (2)");
+  EXPECT_EQ(message([](auto& s) { s.kv_lora_rank = 0; }), "kv_lora_rank 0: must be in [1, 4096]");
+  EXPECT_EQ(message([](auto& s) { s.qk_rope_head_dim = -1; }),
+            "qk_rope_head_dim -1: must be in [0, 4096]");
+  EXPECT_EQ(message([](auto& s) { s.block_size = 65537; }),
+            "block_size 65537: must be in [1, 65536]");
+  EXPECT_EQ(message([](auto& s) { s.row_alignment = 32; }),
+            "row_alignment 32: must be a power of two in [2, 16] for dtype bf16");
+  const auto ds_mla = [&](auto change) {
+    return message([&](auto& s) {
+      s.format = MlaFormat::kDsMla;
+      change(s);
+    });
+  };
+  EXPECT_EQ(ds_mla([](auto& s) { s.dtype = kF16; }), "");
+  EXPECT_EQ(ds_mla([](auto& s) { s.dtype = kF32; }),
+            "dtype f32: must be f16 or bf16 where format is fp8_ds_mla (2)");
+  EXPECT_EQ(ds_mla([](auto& s) { s.kv_lora_rank = 256; }),
+            "kv_lora_rank 256: must be 512 where format is fp8_ds_mla (2)");
+  EXPECT_EQ(ds_mla([](auto& s) { s.qk_rope_head_dim = 0; }),
+            "qk_rope_head_dim 0: must be 64 where format is fp8_ds_mla (2)");
+  EXPECT_EQ(ds_mla([](auto& s) { s.row_alignment = 2; }),
+            "row_alignment 2: must be at least 4 where format is fp8_ds_mla (2)");
+  EXPECT_EQ(message([](auto& s) { s.rope = static_cast<RopeStyle>(3); }),
+            "rope 3: legal are none (0), neox (1) and interleaved (2)");
+  EXPECT_EQ(message([](auto& s) { s.cos_sin_dtype = kBF16; }),
+            "cos_sin_dtype bf16: must be f32 where rope is none (0)");
+  EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kNeox, s.qk_rope_head_dim = 0; }),
+            "qk_rope_head_dim 0: must be even and not 0 where rope is neox (1)");
+  EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kInterleaved, s.qk_rope_head_dim = 63; }),
+            "qk_rope_head_dim 63: must be even and not 0 where rope is interleaved (2)");
+  EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kInterleaved, s.kv_lora_rank = 63; }),
+            "kv_lora_rank 63: must be even where rope is interleaved (2)");
+  EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kInterleaved, s.row_alignment = 2; }),
+            "row_alignment 2: must be at least a pair of elements (4) where rope is interleaved "
+            "(2)");
+}
+
+TEST(MlaCacheWriteSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
+  EXPECT_EQ(canonical_text(MlaCacheWriteSpec{}),
+            "mla_cache_write dtype=bf16 format=plain kv_lora_rank=512 qk_rope_head_dim=64 "
+            "block_size=64");
+  EXPECT_EQ(canonical_text(MlaCacheWriteSpec{kF16, MlaFormat::kDsMla, 512, 64, 16,
+                                             RopeStyle::kInterleaved, kF16, 4, true, true}),
+            "mla_cache_write dtype=f16 format=fp8_ds_mla kv_lora_rank=512 qk_rope_head_dim=64 "
+            "block_size=16 rope=interleaved cos_sin=f16 row_alignment=4 debug=1 pdl=1");
 }
 
 }  // namespace

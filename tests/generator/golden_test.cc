@@ -85,6 +85,7 @@ TEST(GoldenSourceTest, OtherFamilies) {
   compare_golden(CopyBlocksSpec{}, false);
   compare_golden(GatherCacheSpec{}, false);
   compare_golden(ConvertFloat8Spec{}, false);
+  compare_golden(MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox}, false);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tests/sweep/cache_write_batch.h"
 #include "tests/sweep/family_test.h"
 #include "tests/sweep/merge_batch.h"
+#include "tests/sweep/mla_cache_batch.h"
 
 namespace pagejit {
 namespace {
@@ -222,6 +223,10 @@ TEST_F(PdlTest, MergesAndCacheWritesAreRight) {
                         .debug = debug,
                         .pdl = true};
     EXPECT_EQ(check_cache_write(engine(), session(), {.spec = spec, .num_q_heads = 3}), "")
+        << report();
+    const MlaCacheWriteSpec latent{
+        .format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox, .debug = debug, .pdl = true};
+    EXPECT_EQ(check_mla_cache_write(engine(), session(), {.spec = latent, .num_q_heads = 3}), "")
         << report();
   }
 }

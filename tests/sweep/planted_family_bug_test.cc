@@ -12,12 +12,20 @@
 #include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
 #include "tests/sweep/merge_batch.h"
+#include "tests/sweep/mla_cache_batch.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
 
-enum class Family { kMergeStates, kCacheWrite, kCopyBlocks, kGatherCache, kConvertFloat8 };
+enum class Family {
+  kMergeStates,
+  kCacheWrite,
+  kCopyBlocks,
+  kGatherCache,
+  kConvertFloat8,
+  kMlaCacheWrite
+};
 
 struct PlantedBug {
   const char* name;
@@ -35,6 +43,8 @@ constexpr const char* kConvert = "convert_float8/convert_float8.cuh";
 constexpr const char* kRow = "cache_write/cache_row.cuh";
 constexpr const char* kTokenRow = "elements/token_row.cuh";
 constexpr const char* kTokenSlot = "elements/token_slot.cuh";
+constexpr const char* kMlaWrite = "mla_cache_write/mla_cache_write.cuh";
+constexpr const char* kLatentRow = "mla_cache_write/latent_row.cuh";
 constexpr const char* kFloat8 = "elements/float8.cuh";
 constexpr const char* kRoundFloat8 = "elements/round_float8.cuh";
 constexpr const char* kElements = "elements/elements.cuh";
@@ -153,6 +163,40 @@ const PlantedBug kBugs[] = {
     {"ConversionIgnoresTheScale", Family::kConvertFloat8, kConvert, "* params.scale;", ";"},
     {"ConversionMultiplies", Family::kConvertFloat8, kConvert, "values[i] /= params.scale",
      "values[i] *= params.scale"},
+    {"LatentTokensWithoutSlotsAreWritten", Family::kMlaCacheWrite, kMlaWrite,
+     "(is_query || slot >= 0)", "(is_query || slot >= -1)"},
+    {"QueriesOfTokensWithoutSlotsStay", Family::kMlaCacheWrite, kMlaWrite,
+     "(is_query || slot >= 0)", "slot >= 0"},
+    {"LastHeadOfQueriesIsDropped", Family::kMlaCacheWrite, kMlaWrite,
+     "part < kCached + params.num_q_heads", "part + 1 < kCached + params.num_q_heads"},
+    {"OneHeadTooManyIsRotated", Family::kMlaCacheWrite, kMlaWrite,
+     "part < kCached + params.num_q_heads", "part <= kCached + params.num_q_heads"},
+    {"LastPartIsAsLongAsTheOthers", Family::kMlaCacheWrite, kMlaWrite,
+     "rest < pagejit_shared::kDsMlaGroup ? rest : pagejit_shared::kDsMlaGroup",
+     "pagejit_shared::kDsMlaGroup"},
+    {"LatentRowsAreRotated", Family::kMlaCacheWrite, kMlaWrite, "is_latent ? nullptr : cos_sin",
+     "cos_sin"},
+    {"RopeUsesTheLatentStride", Family::kMlaCacheWrite, kMlaWrite, ": params.k_pe_stride_token",
+     ": params.kv_c_stride_token"},
+    {"PartsAreReadFromTheFirst", Family::kMlaCacheWrite, kMlaWrite,
+     "* params.q_pe_stride_head : first", "* params.q_pe_stride_head : 0"},
+    {"GroupsHaveNoLeastScale", Family::kMlaCacheWrite, kMlaWrite,
+     "dev::max2(find_greatest<C>(row) / kGreatestCode, kLeast)",
+     "find_greatest<C>(row) / kGreatestCode"},
+    {"GroupsFillHalfOfTheRange", Family::kMlaCacheWrite, kMlaWrite, "kGreatestCode = 448.0f",
+     "kGreatestCode = 240.0f"},
+    {"AllPartsHaveTheScaleOfTheFirst", Family::kMlaCacheWrite, kLatentRow,
+     "pagejit_shared::kDsMlaScales / 4 + part", "pagejit_shared::kDsMlaScales / 4"},
+    {"RopeOverwritesTheScales", Family::kMlaCacheWrite, kLatentRow,
+     "pagejit_shared::kDsMlaRope / 2 + element", "pagejit_shared::kDsMlaScales / 2 + element"},
+    {"RopeStaysF16", Family::kMlaCacheWrite, kLatentRow, "C.dtype == Element::kBFloat16",
+     "C.dtype != Element::kFloat32"},
+    {"RopeIsInFrontOfTheLatent", Family::kMlaCacheWrite, kLatentRow, "C.kv_lora_rank + element",
+     "element"},
+    {"RowsOfABlockShareAPlace", Family::kMlaCacheWrite, kLatentRow,
+     "in_block * params.cache_stride_token", "0"},
+    {"LatentBlocksAreRows", Family::kMlaCacheWrite, kLatentRow, "block * params.cache_stride_block",
+     "block * params.cache_stride_token * C.block_size"},
 };
 
 class PlantedFamilyBugTest : public EmulatorTest {
@@ -200,6 +244,8 @@ class PlantedFamilyBugTest : public EmulatorTest {
         return find_gather_bug(bugged);
       case Family::kConvertFloat8:
         return find_convert_bug(bugged);
+      case Family::kMlaCacheWrite:
+        return find_mla_write_bug(bugged);
     }
     return "";
   }
@@ -262,6 +308,29 @@ class PlantedFamilyBugTest : public EmulatorTest {
     return "";
   }
 
+  std::string find_mla_write_bug(Engine& bugged) {
+    const MlaCacheWriteSpec plain{.kv_lora_rank = 200, .qk_rope_head_dim = 8, .block_size = 5};
+    const MlaCacheWriteSpec codes{
+        .format = MlaFormat::kE4m3, .kv_lora_rank = 256, .rope = RopeStyle::kInterleaved};
+    const MlaCacheWriteSpec ds_mla{.format = MlaFormat::kDsMla, .block_size = 7};
+    MlaCacheWriteSpec rotated = ds_mla;
+    rotated.dtype = DataType::kFloat16;
+    rotated.rope = RopeStyle::kNeox;
+    for (const MlaCacheWriteSpec& spec : {plain, codes, ds_mla, rotated}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault =
+          check_mla_cache_write(bugged, session(),
+                                {.spec = spec,
+                                 .num_tokens = 33,
+                                 .num_q_heads = spec.rope == RopeStyle::kNone ? 0 : 37,
+                                 .source_pad = 8,
+                                 .cache_pad = 16,
+                                 .with_extremes = spec.rope == RopeStyle::kNone});
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
   std::string find_gather_bug(Engine& bugged) {
     const GatherCacheSpec wide{.head_size = 72, .block_size = 5};
     const GatherCacheSpec small{.kv_dtype = DataType::kFloat8E4m3,
@@ -300,8 +369,9 @@ class PlantedFamilyBugTest : public EmulatorTest {
 TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
   for (const HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
     const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
-    for (const Family family : {Family::kMergeStates, Family::kCacheWrite, Family::kCopyBlocks,
-                                Family::kGatherCache, Family::kConvertFloat8}) {
+    for (const Family family :
+         {Family::kMergeStates, Family::kCacheWrite, Family::kCopyBlocks, Family::kGatherCache,
+          Family::kConvertFloat8, Family::kMlaCacheWrite}) {
       EXPECT_EQ(find_bug(*engine, family), "") << static_cast<int>(family) << report();
     }
   }

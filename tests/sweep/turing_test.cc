@@ -15,6 +15,7 @@
 #include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
 #include "tests/sweep/merge_batch.h"
+#include "tests/sweep/mla_cache_batch.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -170,6 +171,10 @@ TEST_F(TuringTest, KernelsAroundAttentionAreRight) {
                          .rope = RopeStyle::kNeox,
                          .rotary_dim = 64};
     EXPECT_EQ(check_cache_write(engine(), session(), {.spec = write, .num_q_heads = 3}), "")
+        << report();
+    const MlaCacheWriteSpec latent{
+        .dtype = type, .format = MlaFormat::kE4m3, .rope = RopeStyle::kInterleaved};
+    EXPECT_EQ(check_mla_cache_write(engine(), session(), {.spec = latent, .num_q_heads = 3}), "")
         << report();
     const GatherCacheSpec gather{.kv_dtype = kE4m3, .out_dtype = type, .scale = KvScale::kTensor};
     EXPECT_EQ(check_gather_cache(engine(), session(), {.spec = gather}), "") << report();

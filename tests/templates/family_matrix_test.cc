@@ -91,6 +91,20 @@ TEST_P(FamilyMatrixTest, CacheOperationsCompileWithoutSpills) {
   }
 }
 
+TEST_P(FamilyMatrixTest, WritesOfLatentCachesCompileWithoutSpills) {
+  for (const DataType type : kWideTypes) {
+    expect_clean(MlaCacheWriteSpec{.dtype = type});
+    expect_clean(
+        MlaCacheWriteSpec{.dtype = type, .format = MlaFormat::kE4m3, .rope = RopeStyle::kNeox});
+    if (type == DataType::kFloat32) continue;
+    expect_clean(MlaCacheWriteSpec{.dtype = type, .format = MlaFormat::kDsMla, .debug = true});
+    expect_clean(MlaCacheWriteSpec{
+        .dtype = type, .format = MlaFormat::kDsMla, .rope = RopeStyle::kInterleaved});
+  }
+  expect_clean(MlaCacheWriteSpec{
+      .format = MlaFormat::kE4m3, .kv_lora_rank = 33, .qk_rope_head_dim = 0, .block_size = 24});
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest,
                          ::testing::Values(*parse_target("sm_75"), *parse_target("sm_80"),
                                            *parse_target("sm_89"), *parse_target("sm_90"),

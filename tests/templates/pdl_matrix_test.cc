@@ -94,6 +94,7 @@ TEST_P(PdlMatrixTest, TheInstructionsAreThereWhereTheyAreAskedFor) {
   expect_instructions_where_asked(attention);
   expect_instructions_where_asked(MergeStatesSpec{});
   expect_instructions_where_asked(CacheWriteSpec{});
+  expect_instructions_where_asked(MlaCacheWriteSpec{});
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, PdlMatrixTest, ::testing::Values("sm_90a", "sm_100a", "sm_120a"),

@@ -18,6 +18,7 @@
 #include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
 #include "pagejit/merge_states.h"
+#include "pagejit/mla_cache.h"
 #include "pagejit/spec.h"
 #include "pagejit/status.h"
 #include "pagejit/target.h"
@@ -130,7 +131,8 @@ class PAGEJIT_EXPORT Engine {
   // then the least recently prepared are unloaded.
   Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
   // The same for the other families: MergeStatesSpec (merge_states.h), CacheWriteSpec
-  // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h).
+  // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h),
+  // MlaCacheWriteSpec (mla_cache.h).
   template <KernelFamily Spec>
   Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
   // The kernels of a cascade (cascade.h), together.
