@@ -36,6 +36,10 @@ Status check_ds_mla(const MlaCacheWriteSpec& spec) {
 Status check_rope(const MlaCacheWriteSpec& spec) {
   if (Status s = check_rope_style(spec.rope, spec.cos_sin_dtype); !s) return s;
   if (spec.rope == RopeStyle::kNone) return {};
+  if (spec.grouped) {
+    return must_be("rope", std::to_string(static_cast<int>(spec.rope)),
+                   "none (0) where grouped is 1");
+  }
   const std::string where =
       " where rope is " + rope_text(spec.rope) + (spec.rope == RopeStyle::kNeox ? " (1)" : " (2)");
   if (spec.qk_rope_head_dim == 0 || spec.qk_rope_head_dim % 2 != 0) {
@@ -67,6 +71,7 @@ std::string kernel_name(const MlaCacheWriteSpec& spec) {
   if (spec.row_alignment != MlaCacheWriteSpec{}.row_alignment) {
     name += "_a" + std::to_string(spec.row_alignment);
   }
+  if (spec.grouped) name += "_grouped";
   if (spec.debug) name += "_debug";
   if (spec.pdl) name += "_pdl";
   return name;
@@ -111,6 +116,7 @@ std::string canonical_text(const MlaCacheWriteSpec& spec) {
   if (spec.cos_sin_dtype != defaults.cos_sin_dtype) {
     text += text_field("cos_sin", data_type_name(spec.cos_sin_dtype));
   }
+  text += text_switch("grouped", spec.grouped);
   if (spec.row_alignment != defaults.row_alignment) {
     text += text_field("row_alignment", spec.row_alignment);
   }
@@ -145,6 +151,7 @@ Result<MlaCacheWriteConfig> plan(const MlaCacheWriteSpec& spec, const Target& ta
                     .vector_elements = vector,
                     .threads_per_row = threads_per_row(elements, vector),
                     .num_threads = kThreads,
+                    .grouped = spec.grouped,
                     .has_float8_convert = has_float8_convert(target),
                     .debug = spec.debug}};
 }
@@ -169,6 +176,7 @@ EntryText entry_text(const MlaCacheWriteConfig& config) {
                      {"vector_elements", number(c.vector_elements)},
                      {"threads_per_row", number(c.threads_per_row)},
                      {"num_threads", number(c.num_threads)},
+                     {"grouped", bool_text(c.grouped)},
                      {"has_float8_convert", bool_text(c.has_float8_convert)},
                      {"debug", bool_text(c.debug)},
                      {"kernel_name", kernel_name(config.spec)}},

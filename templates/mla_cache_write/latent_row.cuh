@@ -11,11 +11,13 @@ struct LatentRow {
 
   void* row;
 
-  PAGEJIT_DEVICE LatentRow(const MlaCacheWriteParams& params, int64_t slot) {
+  PAGEJIT_DEVICE LatentRow(const MlaCacheWriteParams& params, int layer, int64_t slot) {
+    void* cache = params.cache;
+    if constexpr (C.grouped) cache = dev::load_global_nc(params.caches + layer);
     const int64_t block = slot / C.block_size;
     const int64_t in_block = slot - block * C.block_size;
     row = element_at<C.kv>(
-        params.cache, block * params.cache_stride_block + in_block * params.cache_stride_token);
+        cache, block * params.cache_stride_block + in_block * params.cache_stride_token);
   }
 
   PAGEJIT_DEVICE void store_latent(int element, const Bits& bits, float scale) const {

@@ -12,12 +12,22 @@ PAGEJIT_DEVICE float find_group_scale(Row<C> row, bool is_latent) {
   return dev::max2(find_greatest<C>(row) / kGreatestCode, kLeast);
 }
 
+// The slot of a token of a layer; `index`: layer * num_tokens + token.
+template <MlaCacheWriteConfig C>
+PAGEJIT_DEVICE int64_t slot_at(const MlaCacheWriteParams& params, int index) {
+  if constexpr (!C.grouped) return dev::load_global_nc(params.slot_mapping + index);
+  const int layer = index / params.num_tokens;
+  return dev::load_global_nc(params.slot_mapping + layer * params.slot_stride_layer + index -
+                             layer * params.num_tokens);
+}
+
 template <MlaCacheWriteConfig C>
 PAGEJIT_DEVICE void mla_cache_write(const MlaCacheWriteParams& params) {
   using Bits = ElementBits<C.dtype, C.vector_elements>;
   const int token = dev::block_idx_x();
-  const int64_t slot = load_slot<C>(
-      params, token, [&](int i) { return dev::load_global_nc(params.slot_mapping + i); });
+  const int layer = C.grouped ? dev::block_idx_z() : 0;
+  const int64_t slot = load_slot<C>(params, layer * params.num_tokens + token,
+                                    [&](int i) { return slot_at<C>(params, i); });
   const void* cos_sin = find_cos_sin<C>(params, token);
 
   constexpr int kCached = pagejit_shared::cached_parts(C);
@@ -40,7 +50,8 @@ PAGEJIT_DEVICE void mla_cache_write(const MlaCacheWriteParams& params) {
                                : is_latent ? params.kv_c_stride_token
                                            : params.k_pe_stride_token;
   const int64_t within = is_query ? (part - kCached) * params.q_pe_stride_head : first;
-  const int64_t source_offset = token * stride_token + within;
+  const int64_t stride_layer = is_latent ? params.kv_c_stride_layer : params.k_pe_stride_layer;
+  const int64_t source_offset = layer * stride_layer + token * stride_token + within;
   row.source = element_at<C.dtype>(base, exists ? source_offset : 0);
 
   float scale = 1.0f;
@@ -54,8 +65,8 @@ PAGEJIT_DEVICE void mla_cache_write(const MlaCacheWriteParams& params) {
     });
     return;
   }
-  if constexpr (C.format == MlaFormat::kE4m3) scale = dev::load_global_nc(params.scale);
-  const LatentRow<C> latent_row(params, slot);
+  if constexpr (C.format == MlaFormat::kE4m3) scale = dev::load_global_nc(params.scale + layer);
+  const LatentRow<C> latent_row(params, layer, slot);
   if (C.format == MlaFormat::kDsMla && is_latent && row.first_element == 0) {
     latent_row.store_scale(part, scale);
   }

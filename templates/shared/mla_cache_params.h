@@ -34,6 +34,7 @@ struct MlaCacheWriteConfig {
   int vector_elements;
   int threads_per_row;
   int num_threads;
+  bool grouped;
   bool has_float8_convert;  // the target has instructions for it
   bool debug;
 };
@@ -50,27 +51,31 @@ PAGEJIT_HOST_DEVICE constexpr int cached_parts(const MlaCacheWriteConfig& c) {
   return latent_parts(c) + (c.rotary_dim > 0 ? 1 : 0);
 }
 
-// Kinds of faults: those of CacheWriteFault.
+// Kinds of faults: those of CacheWriteFault, by token, or by layer * num_tokens + token.
 
 // Strides count elements; of kDsMla bytes.
 struct MlaCacheWriteParams {
   const void* kv_c;
   const void* k_pe;
   void* cache;
+  void* const* caches;            // [num_layers] in its place where kernels are grouped
   const long long* slot_mapping;  // [num_tokens]; negative: the token is not written
-  const float* scale;             // [1]: kE4m3
+  const float* scale;             // kE4m3: [1], [num_layers] where kernels are grouped
   void* q_pe;                     // rotated in place where there is a rotation
   const long long* positions;
   const void* cos_sin;  // [max_position, rotary_dim]: cosines, then sines
   DebugReport* report;
   long long kv_c_stride_token, k_pe_stride_token;
   long long cache_stride_block, cache_stride_token;
+  long long kv_c_stride_layer, k_pe_stride_layer, slot_stride_layer;  // grouped kernels
   long long q_pe_stride_token, q_pe_stride_head;
   long long num_blocks;    // debug kernels
   long long max_position;  // debug kernels
   int num_q_heads;         // 0 where there is no q_pe
+  int num_tokens;
 };
 
-// Grid: x = token, y = rows_per_cta() of its parts: kv_c, k_pe, q_pe of each head.
+// Grid: x = token, y = rows_per_cta() of its parts: kv_c, k_pe, q_pe of each head; z =
+// layer where kernels are grouped.
 
 }  // namespace pagejit_shared

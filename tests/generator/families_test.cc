@@ -145,6 +145,7 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   add_mla([](auto& s) { s.rope = RopeStyle::kInterleaved; });
   add_mla([](auto& s) { s.rope = RopeStyle::kInterleaved, s.cos_sin_dtype = kBF16; });
   add_mla([](auto& s) { s.row_alignment = 8; });
+  add_mla([](auto& s) { s.grouped = true; });
   add_mla([](auto& s) { s.debug = true; });
   add_mla([](auto& s) { s.pdl = true; });
   std::set<std::string> texts;
@@ -354,6 +355,8 @@ TEST(MlaCacheWriteSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
             "rope 3: legal are none (0), neox (1) and interleaved (2)");
   EXPECT_EQ(message([](auto& s) { s.cos_sin_dtype = kBF16; }),
             "cos_sin_dtype bf16: must be f32 where rope is none (0)");
+  EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kNeox, s.grouped = true; }),
+            "rope 1: must be none (0) where grouped is 1");
   EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kNeox, s.qk_rope_head_dim = 0; }),
             "qk_rope_head_dim 0: must be even and not 0 where rope is neox (1)");
   EXPECT_EQ(message([](auto& s) { s.rope = RopeStyle::kInterleaved, s.qk_rope_head_dim = 63; }),
@@ -370,9 +373,9 @@ TEST(MlaCacheWriteSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
             "mla_cache_write dtype=bf16 format=plain kv_lora_rank=512 qk_rope_head_dim=64 "
             "block_size=64");
   EXPECT_EQ(canonical_text(MlaCacheWriteSpec{kF16, MlaFormat::kDsMla, 512, 64, 16,
-                                             RopeStyle::kInterleaved, kF16, 4, true, true}),
+                                             RopeStyle::kInterleaved, kF16, true, 4, true, true}),
             "mla_cache_write dtype=f16 format=fp8_ds_mla kv_lora_rank=512 qk_rope_head_dim=64 "
-            "block_size=16 rope=interleaved cos_sin=f16 row_alignment=4 debug=1 pdl=1");
+            "block_size=16 rope=interleaved cos_sin=f16 grouped=1 row_alignment=4 debug=1 pdl=1");
 }
 
 }  // namespace

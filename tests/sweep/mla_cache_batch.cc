@@ -12,10 +12,12 @@ namespace pagejit {
 namespace {
 
 constexpr DataType kE4M3 = DataType::kFloat8E4m3;
-constexpr float kTensorScale = 0.375f;
+// The scale of a layer.
+float tensor_scale(int layer) { return 0.375f + static_cast<float>(layer); }
 
 struct Batch {
   MlaWriteOptions options;
+  int layer = 0;
   TokenRows kv_c, k_pe, q_pe;
   std::vector<int64_t> slots;
   Rotation rotation;
@@ -50,11 +52,12 @@ void put_extremes(TokenRows& rows, int num_tokens) {
   }
 }
 
-Batch make_batch(const MlaWriteOptions& o) {
+Batch make_batch(const MlaWriteOptions& o, int layer) {
   Batch batch;
   batch.options = o;
+  batch.layer = layer;
   const MlaCacheWriteSpec& spec = o.spec;
-  SplitMix64 rng(o.seed);
+  SplitMix64 rng(o.seed + static_cast<uint64_t>(layer));
   const int tokens = o.num_tokens + o.unused_tokens;
   const int rope_dim = spec.qk_rope_head_dim;
   batch.kv_c = make_rows(spec.dtype, tokens, 1, spec.kv_lora_rank, 2 * o.source_pad, rng);
@@ -65,6 +68,8 @@ Batch make_batch(const MlaWriteOptions& o) {
     put_extremes(batch.k_pe, tokens);
   }
   batch.slots = draw_slots(o.num_tokens, o.num_blocks * spec.block_size, true, rng);
+  // Behind the last of a layer; read by none.
+  batch.slots.insert(batch.slots.end(), static_cast<size_t>(o.unused_tokens), -5);
   batch.rotation = make_rotation(spec.rope, spec.rope == RopeStyle::kNone ? 0 : rope_dim,
                                  spec.cos_sin_dtype, o.num_tokens, rng);
   const int row = spec.format == MlaFormat::kDsMla ? 656 : spec.kv_lora_rank + rope_dim;
@@ -88,7 +93,7 @@ class RowComparison {
   // The first fault.
   std::string compare() {
     if (spec_.format == MlaFormat::kDsMla) return compare_ds_mla();
-    const float scale = spec_.format == MlaFormat::kE4m3 ? kTensorScale : 1.0f;
+    const float scale = spec_.format == MlaFormat::kE4m3 ? tensor_scale(batch_.layer) : 1.0f;
     for (int i = 0; i < spec_.kv_lora_rank; ++i) put_latent(i, scale);
     for (int i = 0; i < spec_.qk_rope_head_dim; ++i) {
       put_rope(cache_type(spec_), begin_ + spec_.kv_lora_rank + i, i, scale);
@@ -172,39 +177,72 @@ std::string compare_cache(const Batch& batch, const std::vector<uint8_t>& got) {
          std::to_string(*a) + " instead of " + std::to_string(*b);
 }
 
+// The layers' tensors behind each other.
+template <class T>
+std::vector<T> join(const std::vector<Batch>& layers,
+                    const std::vector<T>& (*tensor)(const Batch&)) {
+  std::vector<T> all;
+  for (const Batch& layer : layers) {
+    all.insert(all.end(), tensor(layer).begin(), tensor(layer).end());
+  }
+  return all;
+}
+
+const std::vector<uint8_t>& kv_c_of(const Batch& batch) { return batch.kv_c.bytes; }
+const std::vector<uint8_t>& k_pe_of(const Batch& batch) { return batch.k_pe.bytes; }
+const std::vector<int64_t>& slots_of(const Batch& batch) { return batch.slots; }
+
 }  // namespace
 
 std::string check_mla_cache_write(Engine& engine, const DeviceSession& session,
                                   const MlaWriteOptions& options) {
   const Result<MlaCacheWriteKernel> kernel = engine.prepare(options.spec);
   if (!kernel) return kernel.status().to_string() + kernel.status().detail();
-  const Batch batch = make_batch(options);
-  const auto cache_bytes = static_cast<size_t>(options.num_blocks * batch.stride_block *
-                                               data_type_bytes(cache_type(options.spec)));
-  const DeviceBuffer kv_c = upload_all(session, batch.kv_c.bytes);
-  const DeviceBuffer k_pe = upload_all(session, batch.k_pe.bytes);
-  const DeviceBuffer q_pe = upload_all(session, batch.q_pe.bytes);
-  const DeviceBuffer cache = upload_all(session, std::vector<uint8_t>(cache_bytes, kGuardByte));
-  const DeviceBuffer slots = upload_all(session, batch.slots);
-  const DeviceBuffer scale = upload_all(session, std::vector<float>{kTensorScale});
-  const DeviceBuffer positions = upload_all(session, batch.rotation.positions);
-  const DeviceBuffer cos_sin = upload_all(session, batch.rotation.cos_sin);
+  std::vector<Batch> layers;
+  std::vector<float> scales;
+  std::vector<DeviceBuffer> caches;
+  std::vector<void*> cache_list;
+  for (int layer = 0; layer < std::max(options.num_layers, 1); ++layer) {
+    layers.push_back(make_batch(options, layer));
+    scales.push_back(tensor_scale(layer));
+    const auto bytes = static_cast<size_t>(options.num_blocks * layers.back().stride_block *
+                                           data_type_bytes(cache_type(options.spec)));
+    caches.push_back(upload_all(session, std::vector<uint8_t>(bytes, kGuardByte)));
+    cache_list.push_back(caches.back().data());
+  }
+  const Batch& first = layers.front();
+  const std::vector<uint8_t> kv_c_bytes = join(layers, kv_c_of);
+  const std::vector<uint8_t> k_pe_bytes = join(layers, k_pe_of);
+  const DeviceBuffer kv_c = upload_all(session, kv_c_bytes);
+  const DeviceBuffer k_pe = upload_all(session, k_pe_bytes);
+  const DeviceBuffer q_pe = upload_all(session, first.q_pe.bytes);
+  const DeviceBuffer cache_pointers = upload_all(session, cache_list);
+  const DeviceBuffer slots = upload_all(session, join(layers, slots_of));
+  const DeviceBuffer scale = upload_all(session, scales);
+  const DeviceBuffer positions = upload_all(session, first.rotation.positions);
+  const DeviceBuffer cos_sin = upload_all(session, first.rotation.cos_sin);
   const DeviceBuffer report = upload_all(session, std::vector<uint8_t>(kDebugReportBytes));
 
+  const int64_t tokens = options.num_tokens + options.unused_tokens;
   MlaCacheWriteArgs args;
   args.kv_c = kv_c.data();
   args.k_pe = k_pe.data();
-  args.kv_c_stride_token = batch.kv_c.stride_token;
-  args.k_pe_stride_token = batch.k_pe.stride_token;
-  args.cache = cache.data();
-  args.cache_stride_block = batch.stride_block;
-  args.cache_stride_token = batch.stride_token;
+  args.kv_c_stride_token = first.kv_c.stride_token;
+  args.k_pe_stride_token = first.k_pe.stride_token;
+  args.kv_c_stride_layer = tokens * first.kv_c.stride_token;
+  args.k_pe_stride_layer = tokens * first.k_pe.stride_token;
+  args.slot_mapping_stride_layer = static_cast<int64_t>(first.slots.size());
+  args.cache = options.spec.grouped ? nullptr : caches[0].data();
+  args.caches = cache_pointers.data<void*>();
+  args.num_layers = options.num_layers;
+  args.cache_stride_block = first.stride_block;
+  args.cache_stride_token = first.stride_token;
   args.slot_mapping = slots.data<int64_t>();
   args.num_tokens = options.num_tokens;
   args.scale = scale.data<float>();
   args.q_pe = q_pe.data();
-  args.q_pe_stride_token = batch.q_pe.stride_token;
-  args.q_pe_stride_head = batch.q_pe.stride_head;
+  args.q_pe_stride_token = first.q_pe.stride_token;
+  args.q_pe_stride_head = first.q_pe.stride_head;
   args.num_q_heads = options.num_q_heads;
   args.positions = positions.data<int64_t>();
   args.cos_sin = cos_sin.data();
@@ -215,16 +253,16 @@ std::string check_mla_cache_write(Engine& engine, const DeviceSession& session,
   if (status) status = session.synchronize();
   if (!status) return status.to_string();
 
-  std::string fault = compare_cache(batch, download_all<uint8_t>(cache));
-  if (fault.empty()) {
-    fault = compare_turned_rows(batch.rotation, batch.q_pe, options.num_tokens,
-                                download_all<uint8_t>(q_pe));
+  for (const Batch& layer : layers) {
+    const DeviceBuffer& cache = caches[static_cast<size_t>(layer.layer)];
+    const std::string fault = compare_cache(layer, download_all<uint8_t>(cache));
+    if (!fault.empty()) return "layer " + std::to_string(layer.layer) + ", " + fault;
   }
-  if (fault.empty() && (download_all<uint8_t>(kv_c) != batch.kv_c.bytes ||
-                        download_all<uint8_t>(k_pe) != batch.k_pe.bytes)) {
-    fault = "kv_c or k_pe was changed";
+  if (download_all<uint8_t>(kv_c) != kv_c_bytes || download_all<uint8_t>(k_pe) != k_pe_bytes) {
+    return "kv_c or k_pe was changed";
   }
-  return fault;
+  return compare_turned_rows(first.rotation, first.q_pe, options.num_tokens,
+                             download_all<uint8_t>(q_pe));
 }
 
 }  // namespace pagejit

@@ -20,6 +20,7 @@ struct MlaWriteOptions {
   int64_t num_blocks = 8;
   int source_pad = 0;  // elements between the rows of kv_c (twice), of k_pe and of q_pe
   int cache_pad = 0;   // elements between the cache's rows, and as many between its blocks
+  int num_layers = 0;  // where the spec is grouped: each with values, slots and a cache of its own
   // Groups of zeros, NaN, infinities, and values beyond all ranges.
   bool with_extremes = false;
   uint64_t seed = 1;

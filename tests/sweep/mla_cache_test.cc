@@ -170,6 +170,28 @@ TEST_F(MlaCacheTest, RotationsOfOtherSizesAndAlignmentsWork) {
   }
 }
 
+// Of one layer as of many, each with its own tokens, slots, cache and scale.
+TEST_F(MlaCacheTest, ManyLayersAreWrittenInOneLaunch) {
+  for (const MlaFormat format : kFormats) {
+    for (const bool debug : {false, true}) {
+      for (const int num_layers : {1, 3, 61}) {
+        EXPECT_EQ(
+            write({.spec = {.format = format, .block_size = 7, .grouped = true, .debug = debug},
+                   .num_tokens = 13,
+                   .num_blocks = 3,
+                   .source_pad = 8,
+                   .cache_pad = 16,
+                   .num_layers = num_layers}),
+            "");
+      }
+    }
+  }
+  EXPECT_EQ(write({.spec = {.dtype = kF32, .qk_rope_head_dim = 0, .grouped = true},
+                   .num_blocks = 1,
+                   .num_layers = 4}),
+            "");
+}
+
 // Slots behind 2^32 elements of the cache.
 TEST_F(MlaCacheTest, SlotsBeyond32BitOffsetsAreWritten) {
   constexpr int64_t kBlockStride = (int64_t{1} << 31) + 16;
@@ -232,6 +254,33 @@ TEST_F(MlaCacheTest, DebugKernelsReportTheLowestBadSlotAndPosition) {
   EXPECT_EQ(launch(40, 0, 40, 0), "") << "the report was not cleared";
 }
 
+TEST_F(MlaCacheTest, DebugKernelsOfManyLayersReportTheFirstBadSlot) {
+  const MlaCacheWriteKernel kernel =
+      prepare_family(MlaCacheWriteSpec{.block_size = 16, .grouped = true, .debug = true});
+  const DeviceBuffer memory = upload(std::vector<uint8_t>(1 << 17));
+  const DeviceBuffer caches = upload(std::vector<void*>(5, memory.data()));
+  const DeviceBuffer report = upload(std::vector<uint8_t>(kDebugReportBytes));
+  std::vector<int64_t> slots(5 * 12, -1);
+  slots[9] = slots[4 * 12] = 1000;  // behind the ninth token, which there is not, and in layer 4
+  slots[2 * 12 + 5] = 48;
+  slots[3 * 12 + 1] = -7;
+  const DeviceBuffer slot_buffer = upload(slots);
+  MlaCacheWriteArgs args;
+  args.kv_c = args.k_pe = memory.data();
+  args.caches = caches.data<void*>();
+  args.num_layers = 5;
+  args.slot_mapping = slot_buffer.data<int64_t>();
+  args.slot_mapping_stride_layer = 12;
+  args.num_tokens = 9;
+  args.num_blocks = 3;
+  args.debug_report = report.data();
+  ASSERT_TRUE(run(kernel, args));
+  EXPECT_EQ(kernel.read_debug_report(report.data(), nullptr).message(),
+            "slot_mapping of layer * num_tokens + token = 23 is 48: must be -1, or in [0, "
+            "num_blocks * block_size)");
+  EXPECT_EQ(kernel.read_debug_report(report.data(), nullptr).message(), "");
+}
+
 TEST_F(MlaCacheTest, BadArgumentsAreNamed) {
   const DeviceBuffer memory = upload(std::vector<uint8_t>(1 << 16));
   MlaCacheWriteArgs good;
@@ -261,6 +310,17 @@ TEST_F(MlaCacheTest, BadArgumentsAreNamed) {
   EXPECT_EQ(message({.format = MlaFormat::kE4m3}, [](auto&) {}), "scale" + null);
   EXPECT_EQ(message({.format = MlaFormat::kDsMla}, [](auto& a) { a.cache_stride_block = 664; }),
             "cache_stride_block 664: must be a multiple of 16 elements");
+  const MlaCacheWriteSpec grouped{.grouped = true};
+  EXPECT_EQ(message(grouped, [](auto&) {}), "") << "no layer";
+  EXPECT_EQ(message(grouped, [](auto& a) { a.num_layers = 1; }), "caches" + null);
+  EXPECT_EQ(message(grouped, [](auto& a) { a.num_layers = -1; }),
+            "num_layers -1: must be in [0, 65535]");
+  EXPECT_EQ(message(grouped, [](auto& a) { a.num_tokens = 1 << 20, a.num_layers = 2048; }),
+            "num_layers 2048: must be in [0, 2047]");
+  EXPECT_EQ(message(grouped, [](auto& a) { a.num_layers = 1, a.k_pe_stride_layer = 4; }),
+            "k_pe_stride_layer 4: must be a multiple of 8 elements");
+  EXPECT_EQ(message(grouped, [](auto& a) { a.num_layers = 1, a.kv_c_stride_layer = 4; }),
+            "kv_c_stride_layer 4: must be a multiple of 8 elements");
   const MlaCacheWriteSpec turned{.rope = RopeStyle::kNeox};
   EXPECT_EQ(message(turned, [](auto&) {}), "positions" + null);
   const auto with_rope = [&](auto change) {

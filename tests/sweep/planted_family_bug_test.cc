@@ -197,6 +197,16 @@ const PlantedBug kBugs[] = {
      "in_block * params.cache_stride_token", "0"},
     {"LatentBlocksAreRows", Family::kMlaCacheWrite, kLatentRow, "block * params.cache_stride_block",
      "block * params.cache_stride_token * C.block_size"},
+    {"LayersHaveTheFirstsSlots", Family::kMlaCacheWrite, kMlaWrite,
+     "layer * params.slot_stride_layer + index", "index"},
+    {"LayersHaveTheFirstsTokens", Family::kMlaCacheWrite, kMlaWrite,
+     "layer * stride_layer + token * stride_token", "token * stride_token"},
+    {"LayersHaveTheFirstsScale", Family::kMlaCacheWrite, kMlaWrite, "params.scale + layer",
+     "params.scale"},
+    {"LayersHaveTheFirstsCache", Family::kMlaCacheWrite, kLatentRow, "params.caches + layer",
+     "params.caches"},
+    {"RopeHasTheLatentLayers", Family::kMlaCacheWrite, kMlaWrite,
+     "is_latent ? params.kv_c_stride_layer : params.k_pe_stride_layer", "params.kv_c_stride_layer"},
 };
 
 class PlantedFamilyBugTest : public EmulatorTest {
@@ -316,7 +326,10 @@ class PlantedFamilyBugTest : public EmulatorTest {
     MlaCacheWriteSpec rotated = ds_mla;
     rotated.dtype = DataType::kFloat16;
     rotated.rope = RopeStyle::kNeox;
-    for (const MlaCacheWriteSpec& spec : {plain, codes, ds_mla, rotated}) {
+    MlaCacheWriteSpec grouped = codes;
+    grouped.rope = RopeStyle::kNone;
+    grouped.grouped = true;
+    for (const MlaCacheWriteSpec& spec : {plain, codes, ds_mla, rotated, grouped}) {
       EXPECT_TRUE(bugged.prepare(spec).is_ok());
       const std::string fault =
           check_mla_cache_write(bugged, session(),
@@ -325,6 +338,7 @@ class PlantedFamilyBugTest : public EmulatorTest {
                                  .num_q_heads = spec.rope == RopeStyle::kNone ? 0 : 37,
                                  .source_pad = 8,
                                  .cache_pad = 16,
+                                 .num_layers = spec.grouped ? 3 : 0,
                                  .with_extremes = spec.rope == RopeStyle::kNone});
       if (!fault.empty()) return fault;
     }

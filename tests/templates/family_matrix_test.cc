@@ -101,6 +101,7 @@ TEST_P(FamilyMatrixTest, WritesOfLatentCachesCompileWithoutSpills) {
     expect_clean(MlaCacheWriteSpec{
         .dtype = type, .format = MlaFormat::kDsMla, .rope = RopeStyle::kInterleaved});
   }
+  expect_clean(MlaCacheWriteSpec{.format = MlaFormat::kE4m3, .grouped = true, .debug = true});
   expect_clean(MlaCacheWriteSpec{
       .format = MlaFormat::kE4m3, .kv_lora_rank = 33, .qk_rope_head_dim = 0, .block_size = 24});
 }

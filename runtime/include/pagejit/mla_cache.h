@@ -1,9 +1,10 @@
 // The latent cache of multi-head latent attention (MLA): one row a token for all heads, [kv_c |
 // k_pe], in vLLM's formats. Writing it (vLLM: concat_and_cache_mla), with k_pe and q_pe rotated by
-// their positions where asked for (concat_and_cache_mla_rope_fused). Its rows are gathered by
-// GatherCacheSpec, its blocks copied by CopyBlocksSpec and moved by Engine::swap_blocks(), all in
-// cache_ops.h. Thread-safety: specs and arguments are plain values; a handle may be launched from
-// any number of threads at once.
+// their positions where asked for (concat_and_cache_mla_rope_fused), or for many layers in one
+// launch (concat_and_cache_mla_grouped). Its rows are gathered by GatherCacheSpec, its blocks
+// copied by CopyBlocksSpec and moved by Engine::swap_blocks(), all in cache_ops.h. Thread-safety:
+// specs and arguments are plain values; a handle may be launched from any number of threads at
+// once.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,7 @@ struct PAGEJIT_EXPORT MlaCacheWriteSpec {
   // is even, too.
   RopeStyle rope = RopeStyle::kNone;
   DataType cos_sin_dtype = DataType::kFloat32;  // f16, bf16 or f32; f32 where there is no rope
+  bool grouped = false;  // many layers, each with a cache of its own; without a rope
   // What all pointers and strides of kv_c, k_pe, q_pe and the cache are multiples of, in bytes: 1,
   // 2, 4, 8 or 16, an element of dtype or more; with kDsMla at least 4, with kE4m3 half as much
   // suffices for the cache, a quarter where dtype is f32. Less makes narrower accesses.
@@ -59,8 +61,8 @@ struct PAGEJIT_EXPORT MlaCacheWriteSpec {
 };
 
 // The canonical text is e.g. "mla_cache_write dtype=bf16 format=fp8_ds_mla kv_lora_rank=512
-// qk_rope_head_dim=64 block_size=64"; rope=neox (or interleaved), cos_sin, row_alignment, debug and
-// pdl follow where they are not the default.
+// qk_rope_head_dim=64 block_size=64"; rope=neox (or interleaved), cos_sin, grouped, row_alignment,
+// debug and pdl follow where they are not the default.
 template <>
 PAGEJIT_EXPORT Status validate(const MlaCacheWriteSpec& spec);
 template <>
@@ -70,9 +72,9 @@ PAGEJIT_EXPORT std::string canonical_text(const MlaCacheWriteSpec& spec);
 
 // Device pointers; strides count elements of their own tensor. Rows are contiguous.
 struct MlaCacheWriteArgs {
-  // [num_tokens, kv_lora_rank] and [num_tokens, qk_rope_head_dim]. They are not changed: a rotated
-  // k_pe is only in the cache (vLLM's fused form rotates it in place as well). k_pe is not read
-  // where qk_rope_head_dim is 0.
+  // [num_tokens, kv_lora_rank] and [num_tokens, qk_rope_head_dim], in front of them num_layers
+  // where the spec is grouped. They are not changed: a rotated k_pe is only in the cache (vLLM's
+  // fused form rotates it in place as well). k_pe is not read where qk_rope_head_dim is 0.
   const void* kv_c = nullptr;
   const void* k_pe = nullptr;
   int64_t kv_c_stride_token = 0;
@@ -89,9 +91,17 @@ struct MlaCacheWriteArgs {
   const int64_t* slot_mapping = nullptr;
   int32_t num_tokens = 0;  // 0 launches nothing
 
-  // Where the format is kE4m3: f32 [1], not 0. A value beyond the type's range becomes its
-  // greatest, NaN stays NaN. In kDsMla, NaN does not count for the scale of its 128 elements;
-  // infinity does, and leaves nothing of them but zeros and NaN.
+  // Where the spec is grouped: device array of num_layers device pointers, each as `cache`, which
+  // is then not used; and the strides of layers. Each layer has slots of its own.
+  void* const* caches = nullptr;
+  int32_t num_layers = 0;  // at most 65,535, times num_tokens below 2^31; 0 launches nothing
+  int64_t kv_c_stride_layer = 0;
+  int64_t k_pe_stride_layer = 0;
+  int64_t slot_mapping_stride_layer = 0;
+
+  // Where the format is kE4m3: f32 [1], or [num_layers] where the spec is grouped, not 0. A value
+  // beyond the type's range becomes its greatest, NaN stays NaN. In kDsMla, NaN does not count for
+  // the scale of its 128 elements; infinity does, and leaves nothing of them but zeros and NaN.
   const float* scale = nullptr;
 
   // Where there is a rope: k_pe and q_pe are rotated in f32 and rounded to dtype, k_pe before it is
@@ -119,7 +129,8 @@ class PAGEJIT_EXPORT MlaCacheWriteKernel : public KernelHandle {
   // during stream capture. kInvalidArgument, kDriverError.
   Status launch(const MlaCacheWriteArgs& args, Stream stream) const;
 
-  // As those of a CacheWriteKernel.
+  // As those of a CacheWriteKernel. Where the spec is grouped, the lowest bad slot is that of the
+  // first layer that has one.
   Status init_debug_report(void* report, Stream stream) const;
   Status read_debug_report(void* report, Stream stream) const;
 
