@@ -48,7 +48,27 @@ std::string gather_name(const GatherCacheSpec& spec) {
   if (spec.row_alignment != GatherCacheSpec{}.row_alignment) {
     name += "_a" + std::to_string(spec.row_alignment);
   }
+  if (spec.ds_mla) name += "_ds_mla";
   return name + debug_suffix(spec);
+}
+
+// The row of 656 bytes has one shape.
+Status check_ds_mla(const GatherCacheSpec& spec) {
+  const std::string where = " where ds_mla is 1";
+  const std::string scale = std::to_string(static_cast<int>(spec.scale));
+  if (spec.kv_dtype != DataType::kFloat8E4m3) {
+    return must_be("kv_dtype", type_text(spec.kv_dtype), "fp8_e4m3" + where);
+  }
+  if (spec.scale != KvScale::kNone) return must_be("scale", scale, "none (0)" + where);
+  if (spec.layout != KvLayout::kRows) return must_be("layout", "vllm (1)", "rows (0)" + where);
+  if (spec.head_size != 576) {
+    return must_be("head_size", std::to_string(spec.head_size), "576" + where);
+  }
+  if (spec.head_size_v != 0) {
+    return must_be("head_size_v", std::to_string(spec.head_size_v), "0" + where);
+  }
+  if (spec.row_alignment >= 4) return {};
+  return must_be("row_alignment", std::to_string(spec.row_alignment), "at least 4" + where);
 }
 
 std::string convert_name(const ConvertFloat8Spec& spec) {
@@ -81,7 +101,7 @@ Status validate(const GatherCacheSpec& spec) {
   if (spec.kv_dtype == DataType::kInt4 && spec.scale != KvScale::kTokenHead) {
     return invalid(scale + ": must be token_head (3) where kv_dtype is int4");
   }
-  if (is_small(spec.kv_dtype) && spec.scale == KvScale::kNone) {
+  if (is_small(spec.kv_dtype) && spec.scale == KvScale::kNone && !spec.ds_mla) {
     return invalid(scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
                    type_text(spec.kv_dtype));
   }
@@ -90,6 +110,7 @@ Status validate(const GatherCacheSpec& spec) {
   if (Status s = check_block_size(spec.block_size); !s) return s;
   const int widest = std::max(data_type_bytes(spec.kv_dtype), data_type_bytes(spec.out_dtype));
   if (Status s = check_alignment("row_alignment", spec.row_alignment, widest); !s) return s;
+  if (spec.ds_mla) return check_ds_mla(spec);
   return check_codes_fill_bytes(spec.row_alignment, spec.kv_dtype, "out_dtype", spec.out_dtype);
 }
 
@@ -135,7 +156,7 @@ std::string canonical_text(const GatherCacheSpec& spec) {
   if (spec.row_alignment != GatherCacheSpec{}.row_alignment) {
     text += text_field("row_alignment", spec.row_alignment);
   }
-  return text + text_switch("debug", spec.debug);
+  return text + text_switch("debug", spec.debug) + text_switch("ds_mla", spec.ds_mla);
 }
 
 template <>
@@ -169,6 +190,7 @@ Result<GatherCacheConfig> plan(const GatherCacheSpec& spec, const Target& target
                     .out = element_of(spec.out_dtype),
                     .scale = static_cast<pagejit_shared::KvScale>(spec.scale),
                     .layout = static_cast<pagejit_shared::KvLayout>(spec.layout),
+                    .ds_mla = spec.ds_mla,
                     .head_size = spec.head_size,
                     .head_size_v = value_head_size(spec),
                     .block_size = spec.block_size,
@@ -212,6 +234,7 @@ EntryText entry_text(const GatherCacheConfig& config) {
                      {"out", element_name(c.out)},
                      {"scale", scale_constant(c.scale)},
                      {"layout", layout_constant(c.layout)},
+                     {"ds_mla", bool_text(c.ds_mla)},
                      {"head_size", std::to_string(c.head_size)},
                      {"head_size_v", std::to_string(c.head_size_v)},
                      {"block_size", std::to_string(c.block_size)},

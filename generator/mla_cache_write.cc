@@ -11,14 +11,6 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kMostElements = 4096;
 
-Status invalid(std::string message) {
-  return Status(StatusCode::kInvalidArgument, std::move(message));
-}
-
-Status must_be(std::string_view field, std::string_view value, std::string_view legal) {
-  return invalid(std::string(field) + " " + std::string(value) + ": must be " + std::string(legal));
-}
-
 // The row of 656 bytes has one shape.
 Status check_ds_mla(const MlaCacheWriteSpec& spec) {
   const std::string where = " where format is fp8_ds_mla (2)";

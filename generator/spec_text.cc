@@ -2,6 +2,11 @@
 
 namespace pagejit {
 
+Status must_be(std::string_view field, std::string_view value, std::string_view legal) {
+  return Status(StatusCode::kInvalidArgument,
+                std::string(field) + " " + std::string(value) + ": must be " + std::string(legal));
+}
+
 Status check_range(std::string_view field, int value, int low, int high) {
   if (value >= low && value <= high) return Status::ok();
   return Status(StatusCode::kInvalidArgument, std::string(field) + " " + std::to_string(value) +

@@ -11,6 +11,9 @@
 
 namespace pagejit {
 
+// kInvalidArgument "field value: must be `legal`".
+Status must_be(std::string_view field, std::string_view value, std::string_view legal);
+
 // kInvalidArgument "field value: must be in [low, high]".
 Status check_range(std::string_view field, int value, int low, int high);
 

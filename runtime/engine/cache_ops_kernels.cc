@@ -1,4 +1,5 @@
 
+#include <algorithm>
 #include <cmath>
 
 #include "pagejit/cache_ops.h"
@@ -78,7 +79,9 @@ struct GatheredSide {
 };
 
 Status check_side(const pagejit_shared::GatherCacheConfig& c, const GatheredSide& side) {
-  Status status = check_pointer(side.cache_name, side.cache, bytes_of(c.vector_elements, c.kv));
+  // In the row of 656 bytes vectors of bf16 and single scales are wider than those of codes.
+  const int vector = c.ds_mla ? std::max(2 * c.vector_elements, 4) : c.vector_elements;
+  Status status = check_pointer(side.cache_name, side.cache, bytes_of(vector, c.kv));
   if (status) status = check_pointer(side.out_name, side.out, bytes_of(c.vector_elements, c.out));
   if (status && c.scale != SharedScale::kNone) {
     status = check_pointer(side.scale_name, side.scale, alignof(float));
@@ -88,8 +91,8 @@ Status check_side(const pagejit_shared::GatherCacheConfig& c, const GatheredSide
   for (const auto& [name, stride] : strides) {
     // Tokens have no stride of their own in the other layout.
     if (name[0] == 't' && c.layout != pagejit_shared::KvLayout::kRows) continue;
-    if (status) status = check_stride(name, stride, c.vector_elements);
-    if (!status && stride % c.vector_elements != 0) {
+    if (status) status = check_stride(name, stride, vector);
+    if (!status && stride % vector != 0) {
       return status.with_context(format("strides of {}", side.cache_name));
     }
   }
@@ -99,7 +102,11 @@ Status check_side(const pagejit_shared::GatherCacheConfig& c, const GatheredSide
 Status check_gather(const pagejit_shared::GatherCacheConfig& c, const GatherCacheArgs& args) {
   Status status = check_count("num_tokens", args.num_tokens, 0, kMaxGridX);
   if (status) status = check_count("num_seqs", args.num_seqs, 1, INT32_MAX);
-  if (status) status = check_count("num_kv_heads", args.num_kv_heads, 1, kMaxGridYZ);
+  const int most_heads = c.ds_mla ? 1 : kMaxGridYZ;
+  if (status) status = check_count("num_kv_heads", args.num_kv_heads, 1, most_heads);
+  if (status && c.ds_mla && args.v_cache != nullptr) {
+    status = invalid("v_cache: must be null where the spec has ds_mla");
+  }
   if (status) {
     status = check_side(
         c, {"k_cache", args.k_cache, "k_out", args.k_out, "k_scale", args.k_scale, args.k_strides});

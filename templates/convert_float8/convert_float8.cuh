@@ -13,18 +13,11 @@ PAGEJIT_DEVICE void convert_float8(const ConvertFloat8Params& params) {
   if (element >= params.count) return;
   ElementBits<C.from, kVector> bits;
   bits.load_nc(element_at<C.from>(params.from, element));
-  float values[kVector];
   if constexpr (pagejit_shared::element_bytes(C.to) == 1) {
-    widen<C.from, kVector>(bits, values);
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) values[i] /= params.scale;
-    narrow_to_codes<C.to, kVector, C.has_float8_convert>(values).store(
-        element_at<C.to>(params.to, element));
+    divide_to_codes<C.from, C.to, kVector, C.has_float8_convert>(bits, params.scale)
+        .store(element_at<C.to>(params.to, element));
   } else {
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) {
-      values[i] = widen_code<C.from>(code_of<C.from>(bits, i)) * params.scale;
-    }
-    narrow<C.to, kVector>(values).store(element_at<C.to>(params.to, element));
+    multiply_codes<C.from, C.to, kVector>(bits, params.scale)
+        .store(element_at<C.to>(params.to, element));
   }
 }

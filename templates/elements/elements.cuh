@@ -108,3 +108,15 @@ PAGEJIT_DEVICE ElementBits<E, kCount> narrow(const float (&values)[kCount]) {
   }
   return bits;
 }
+
+// From one wide type to another, or bit for bit to the same.
+template <Element From, Element To, int kCount>
+PAGEJIT_DEVICE ElementBits<To, kCount> convert_wide(const ElementBits<From, kCount>& bits) {
+  if constexpr (From == To) {
+    return bits;
+  } else {
+    float values[kCount];
+    widen<From, kCount>(bits, values);
+    return narrow<To, kCount>(values);
+  }
+}

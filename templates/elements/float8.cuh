@@ -86,3 +86,13 @@ PAGEJIT_DEVICE float widen_code(uint32_t code) {
     return dev::unpack_f16(static_cast<uint16_t>(half)) * 256.0f;
   }
 }
+
+// Codes times `scale`, rounded to a wider type.
+template <Element From, Element To, int kCount>
+PAGEJIT_DEVICE ElementBits<To, kCount> multiply_codes(const ElementBits<From, kCount>& bits,
+                                                      float scale) {
+  float values[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = widen_code<From>(code_of<From>(bits, i)) * scale;
+  return narrow<To, kCount>(values);
+}

@@ -2,7 +2,6 @@
 // other, dequantised on the way.
 #pragma once
 
-using pagejit_shared::GatherCacheConfig;
 using pagejit_shared::GatherCacheParams;
 using pagejit_shared::KvLayout;
 using pagejit_shared::KvScale;
@@ -60,10 +59,15 @@ struct SourceRow {
     block = element_at<C.kv>(value ? params.v_cache : params.k_cache, first);
   }
 
+  // Element 0 of the row, where the layout has rows.
+  PAGEJIT_DEVICE const void* row() const {
+    return element_at<C.kv>(block, in_block * stride_token);
+  }
+
   PAGEJIT_DEVICE KvBits load(int element) const {
     KvBits bits = {};
     if constexpr (C.layout == KvLayout::kRows) {
-      bits.load_nc(element_at<C.kv>(block, in_block * stride_token + element));
+      bits.load_nc(element_at<C.kv>(row(), element));
     } else if (is_value) {
       const int64_t first = static_cast<int64_t>(element) * C.block_size + in_block;
 #pragma unroll
@@ -85,19 +89,10 @@ struct SourceRow {
 template <GatherCacheConfig C>
 PAGEJIT_DEVICE ElementBits<C.out, C.vector_elements> from_cache(
     const ElementBits<C.kv, C.vector_elements>& bits, float scale) {
-  if constexpr (C.kv == C.out) {
-    return bits;
+  if constexpr (C.scale == KvScale::kNone) {
+    return convert_wide<C.kv, C.out, C.vector_elements>(bits);
   } else {
-    float values[C.vector_elements];
-    if constexpr (C.scale == KvScale::kNone) {
-      widen<C.kv, C.vector_elements>(bits, values);
-    } else {
-#pragma unroll
-      for (int i = 0; i < C.vector_elements; ++i) {
-        values[i] = widen_code<C.kv>(code_of<C.kv>(bits, i)) * scale;
-      }
-    }
-    return narrow<C.out, C.vector_elements>(values);
+    return multiply_codes<C.kv, C.out, C.vector_elements>(bits, scale);
   }
 }
 
@@ -142,6 +137,11 @@ PAGEJIT_DEVICE void gather_cache(const GatherCacheParams& params) {
   const int end_element = is_value ? C.head_size_v : C.head_size;
   for (int element = dev::thread_idx() % C.threads_per_row * C.vector_elements;
        element < end_element; element += C.threads_per_row * C.vector_elements) {
-    from_cache<C>(source.load(element), scale).store(element_at<C.out>(out, out_row + element));
+    void* to = element_at<C.out>(out, out_row + element);
+    if constexpr (C.ds_mla) {
+      load_ds_mla<C>(source.row(), element).store(to);
+    } else {
+      from_cache<C>(source.load(element), scale).store(to);
+    }
   }
 }

@@ -35,13 +35,7 @@ struct LatentRow {
       return;
     }
     void* rope = element_at<Element::kBFloat16>(row, pagejit_shared::kDsMlaRope / 2 + element);
-    if constexpr (C.dtype == Element::kBFloat16) {
-      bits.store(rope);
-    } else {
-      float values[C.vector_elements];
-      widen<C.dtype, C.vector_elements>(bits, values);
-      narrow<Element::kBFloat16, C.vector_elements>(values).store(rope);
-    }
+    convert_wide<C.dtype, Element::kBFloat16, C.vector_elements>(bits).store(rope);
   }
 
   PAGEJIT_DEVICE void store_scale(int part, float scale) const {

@@ -3,7 +3,7 @@
 // neighbours.
 #pragma once
 
-#include "templates/shared/cache_write_params.h"
+#include "templates/shared/mla_cache_params.h"
 
 namespace pagejit_shared {
 
@@ -47,6 +47,7 @@ struct GatherCacheConfig {
   Element out;
   KvScale scale;
   KvLayout layout;
+  bool ds_mla;      // rows of MlaFormat::kDsMla, only K
   int head_size;    // of K
   int head_size_v;  // of V
   int block_size;

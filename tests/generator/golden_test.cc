@@ -84,6 +84,8 @@ TEST(GoldenSourceTest, OtherFamilies) {
                  false);
   compare_golden(CopyBlocksSpec{}, false);
   compare_golden(GatherCacheSpec{}, false);
+  compare_golden(
+      GatherCacheSpec{.kv_dtype = DataType::kFloat8E4m3, .head_size = 576, .ds_mla = true}, false);
   compare_golden(ConvertFloat8Spec{}, false);
   compare_golden(MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox}, false);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "pagejit/mla_cache.h"
 #include "tests/sweep/family_test.h"
 #include "tools/reference/random.h"
 
@@ -49,6 +50,8 @@ std::vector<uint8_t> random_cache(DataType type, int64_t elements, SplitMix64& r
 
 KvStrides strides_of(const GatherOptions& o, bool is_value) {
   const int64_t bs = o.spec.block_size;
+  // Bytes, with a gap behind each block.
+  if (o.spec.ds_mla) return {bs * kDsMlaRowBytes + 16, 0, kDsMlaRowBytes};
   const int64_t d = is_value ? value_head_size(o.spec) : o.spec.head_size;
   const int64_t h = o.num_kv_heads;
   if (o.spec.layout == KvLayout::kVllm) return {bs * h * d, 0, bs * d};
@@ -63,6 +66,35 @@ int64_t cache_index(const GatherOptions& o, bool is_value, int64_t block, int64_
   if (is_value) return base + int64_t{i} * o.spec.block_size + token;
   const int64_t x = 16 / data_type_bytes(o.spec.kv_dtype);
   return base + (i / x) * o.spec.block_size * x + token * x + i % x;
+}
+
+// Rows of MlaFormat::kDsMla: all codes, scales of all sizes, then bf16.
+std::vector<uint8_t> random_ds_mla_cache(const GatherOptions& o, SplitMix64& rng) {
+  const KvStrides strides = strides_of(o, false);
+  std::vector<uint8_t> cache = random_bytes(static_cast<size_t>(o.num_blocks * strides.block), rng);
+  for (uint8_t& code : cache) {
+    // A NaN has many codes in f32.
+    if (o.spec.out_dtype == DataType::kFloat32 && (code & 0x7f) == 0x7f) code = 0;
+  }
+  for (int64_t block = 0; block < o.num_blocks; ++block) {
+    for (int64_t token = 0; token < o.spec.block_size; ++token) {
+      const int64_t row = block * strides.block + token * strides.token;
+      for (int i = 0; i < 4; ++i) {
+        const float size = std::exp2(static_cast<float>(rng.below(20)) - 16);
+        put_element(DataType::kFloat32, cache, (row + 512) / 4 + i, size + std::abs(rng.uniform()));
+      }
+      for (int i = 0; i < 64; ++i) {
+        put_element(DataType::kBFloat16, cache, (row + 528) / 2 + i, rng.uniform() * 1000);
+      }
+    }
+  }
+  return cache;
+}
+
+float get_ds_mla_element(const std::vector<uint8_t>& cache, int64_t row, int i) {
+  if (i >= 512) return get_element(DataType::kBFloat16, cache, (row + 528) / 2 + i - 512);
+  return get_element(DataType::kFloat8E4m3, cache, row + i) *
+         get_element(DataType::kFloat32, cache, (row + 512) / 4 + i / 128);
 }
 
 struct GatherBatch {
@@ -80,7 +112,9 @@ struct GatherBatch {
 GatherBatch make_gather(const GatherOptions& o) {
   GatherBatch batch;
   SplitMix64 rng(7);
-  batch.k = random_cache(o.spec.kv_dtype, o.num_blocks * strides_of(o, false).block, rng);
+  batch.k = o.spec.ds_mla
+                ? random_ds_mla_cache(o, rng)
+                : random_cache(o.spec.kv_dtype, o.num_blocks * strides_of(o, false).block, rng);
   batch.v = random_cache(o.spec.kv_dtype, o.num_blocks * strides_of(o, true).block, rng);
   const int64_t scales = o.spec.scale == KvScale::kTokenHead
                              ? o.num_blocks * o.spec.block_size * o.num_kv_heads
@@ -132,8 +166,13 @@ std::vector<uint8_t> wanted_rows(const GatherOptions& o, const GatherBatch& batc
         }
         const float scale = o.spec.scale == KvScale::kNone ? 1.0f : scales[static_cast<size_t>(at)];
         for (int i = 0; i < head_size; ++i) {
-          const float value =
-              get_element(o.spec.kv_dtype, cache, cache_index(o, is_value, block, token, head, i));
+          const int64_t at_element = cache_index(o, is_value, block, token, head, i);
+          if (o.spec.ds_mla && !is_value) {
+            put_element(o.spec.out_dtype, rows, out + i,
+                        get_ds_mla_element(cache, at_element - i, i));
+            continue;
+          }
+          const float value = get_element(o.spec.kv_dtype, cache, at_element);
           put_element(o.spec.out_dtype, rows, out + i, value * scale);
         }
       }

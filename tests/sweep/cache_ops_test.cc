@@ -49,6 +49,18 @@ TEST_F(CacheOpsTest, BlocksAreCopied) {
   }
 }
 
+// Blocks of latent caches: rows of 656 bytes, of 576 codes or 16-bit elements.
+TEST_F(CacheOpsTest, BlocksOfLatentRowsAreCopied) {
+  for (const int64_t row_bytes : {656, 576, 1152}) {
+    for (const int block_size : {1, 7, 16, 64}) {
+      for (const int64_t gap : {0, 16}) {
+        EXPECT_EQ(copy({.block_bytes = row_bytes * block_size, .gap_bytes = gap}), "")
+            << row_bytes << " x " << block_size;
+      }
+    }
+  }
+}
+
 TEST_F(CacheOpsTest, BlocksOfAnyAlignmentAreCopied) {
   for (const int alignment : {1, 2, 4, 8, 16}) {
     for (const bool debug : {false, true}) {
@@ -174,6 +186,76 @@ TEST_F(CacheOpsTest, ValuesOfTheirOwnHeadSizeAreGathered) {
   }
 }
 
+// vLLM's latent caches: 8 sequences of up to 512 tokens in blocks of 16, with and without starts,
+// then few long among many short ones; 1,024 blocks there, 128 here. Both of its row sizes.
+TEST_F(CacheOpsTest, LatentRowsAreGathered) {
+  GatherOptions options;
+  options.num_kv_heads = 1;
+  options.num_blocks = 128;
+  options.with_values = false;
+  SplitMix64 rng(4);
+  std::vector<int> at_random, uneven(13, 1);
+  for (int i = 0; i < 8; ++i) at_random.push_back(static_cast<int>(1 + rng.below(512)));
+  uneven[4] = 1400;
+  uneven[11] = 0;
+  for (const DataType wide : {kF32, kBF16, kF16}) {
+    for (const DataType kv : {wide, kE4m3}) {
+      for (const int row : {576, 320}) {
+        options.spec = {.kv_dtype = kv,
+                        .out_dtype = wide,
+                        .scale = kv == kE4m3 ? KvScale::kTensor : KvScale::kNone,
+                        .head_size = row};
+        for (const bool with_starts : {false, true}) {
+          options.with_starts = with_starts;
+          options.seq_lens = at_random;
+          EXPECT_EQ(gather(options), "") << canonical_text(options.spec);
+          options.seq_lens = uneven;
+          EXPECT_EQ(gather(options), "") << canonical_text(options.spec);
+        }
+      }
+    }
+  }
+}
+
+// vLLM's table of cp_gather_and_upconvert_fp8_kv_cache, its long sequence of 8,192 tokens among it;
+// other types, blocks and alignments.
+TEST_F(CacheOpsTest, RowsOf656BytesAreGathered) {
+  const auto widen = [&](const std::vector<int>& seq_lens, const GatherCacheSpec& spec,
+                         bool with_starts) {
+    return gather({.spec = spec,
+                   .seq_lens = seq_lens,
+                   .with_starts = with_starts,
+                   .with_values = false,
+                   .num_kv_heads = 1,
+                   .num_blocks = 20});
+  };
+  GatherCacheSpec spec{.kv_dtype = kE4m3, .head_size = 576, .block_size = 64, .ds_mla = true};
+  const std::vector<std::vector<int>> tables = {{1},
+                                                {64},
+                                                {128},
+                                                {512},
+                                                {256, 128, 384},
+                                                std::vector<int>(4, 128),
+                                                std::vector<int>(16, 64),
+                                                {8192}};
+  for (const std::vector<int>& seq_lens : tables) {
+    for (const bool with_starts : {false, true}) {
+      EXPECT_EQ(widen(seq_lens, spec, with_starts), "") << seq_lens.size() << " sequences";
+    }
+  }
+  for (const DataType out : {kF16, kBF16, kF32}) {
+    for (const int alignment : {16, 8, 4}) {
+      for (const bool debug : {false, true}) {
+        spec.out_dtype = out;
+        spec.row_alignment = alignment;
+        spec.debug = debug;
+        spec.block_size = debug ? 1 : 7;
+        EXPECT_EQ(widen({5, 0, 37, 1}, spec, true), "") << canonical_text(spec);
+      }
+    }
+  }
+}
+
 TEST_F(CacheOpsTest, ManySequencesAreGathered) {
   GatherOptions options{.spec = {.head_size = 16, .block_size = 4}, .seq_lens = {}};
   SplitMix64 rng(1);
@@ -254,6 +336,20 @@ TEST_F(CacheOpsTest, BadArgumentsAreNamed) {
                 .launch(two_sizes, nullptr)
                 .message(),
             "v_out_stride_head 4: must be a multiple of 8 elements");
+  const GatherCacheKernel ds_mla = prepare_family(
+      GatherCacheSpec{.kv_dtype = kE4m3, .head_size = 576, .row_alignment = 4, .ds_mla = true});
+  GatherCacheArgs latent = rows;
+  latent.block_table = latent.cu_seq_lens = memory.data<int32_t>();
+  latent.k_strides = {656 * 16 + 2, 0, 656};
+  EXPECT_EQ(ds_mla.launch(latent, nullptr).message(),
+            "strides of k_cache: block 10498: must be a multiple of 4 elements");
+  latent.k_strides.block = 656 * 16;
+  EXPECT_EQ(ds_mla.launch(latent, nullptr).message(), "");
+  latent.v_cache = memory.data();
+  EXPECT_EQ(ds_mla.launch(latent, nullptr).message(),
+            "v_cache: must be null where the spec has ds_mla");
+  latent.num_kv_heads = 2;
+  EXPECT_EQ(ds_mla.launch(latent, nullptr).message(), "num_kv_heads 2: must be in [1, 1]");
   ConvertFloat8Args values{.from = memory.data(), .to = memory.data(), .count = 12};
   const ConvertFloat8Kernel convert = prepare_family(ConvertFloat8Spec{});
   EXPECT_EQ(convert.launch(values, nullptr).message(), "count 12: must be a multiple of 8");
@@ -262,15 +358,14 @@ TEST_F(CacheOpsTest, BadArgumentsAreNamed) {
   EXPECT_EQ(convert.launch(values, nullptr).message(), "scale 0: must be finite and not 0");
 }
 
-// vLLM's table of swaps: three directions, 256 pairs, the blocks of the copies; 300 blocks.
-using SwapCase = std::tuple<SwapDirection, int, int, int>;
+// Three directions, 256 pairs of 300 blocks, by the bytes of a block.
+using SwapCase = std::tuple<SwapDirection, int64_t>;
 class SwapBlocksTest : public FamilyTest, public testing::WithParamInterface<SwapCase> {};
 
 TEST_P(SwapBlocksTest, BlocksAreWhereTheirPairsSay) {
-  const auto [direction, head_size, block_size, element_bytes] = GetParam();
+  const auto [direction, bytes] = GetParam();
   constexpr int kBlocks = 300;
   constexpr int kPairs = 256;
-  const int64_t bytes = int64_t{8} * head_size * block_size * element_bytes / 16;
   SplitMix64 rng(1);
   std::vector<uint8_t> from(static_cast<size_t>(kBlocks * bytes));
   for (uint8_t& byte : from) byte = static_cast<uint8_t>(rng.below(256));
@@ -306,12 +401,31 @@ TEST_P(SwapBlocksTest, BlocksAreWhereTheirPairsSay) {
   EXPECT_EQ(driver.cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
+constexpr SwapDirection kDirections[] = {SwapDirection::kDeviceToHost, SwapDirection::kHostToDevice,
+                                         SwapDirection::kDeviceToDevice};
+
+// vLLM's table: 8 heads of 64, 80 and 256, blocks of 8, 16 and 32, elements of 1, 2 and 4 bytes; a
+// sixteenth of each block.
+std::vector<int64_t> head_blocks() {
+  std::vector<int64_t> bytes;
+  for (const int64_t head_size : {64, 80, 256}) {
+    for (const int64_t block_size : {8, 16, 32}) {
+      for (const int64_t element_bytes : {1, 2, 4}) {
+        bytes.push_back(8 * head_size * block_size * element_bytes / 16);
+      }
+    }
+  }
+  return bytes;
+}
+
 INSTANTIATE_TEST_SUITE_P(Vllm, SwapBlocksTest,
-                         testing::Combine(testing::Values(SwapDirection::kDeviceToHost,
-                                                          SwapDirection::kHostToDevice,
-                                                          SwapDirection::kDeviceToDevice),
-                                          testing::Values(64, 80, 256), testing::Values(8, 16, 32),
-                                          testing::Values(1, 2, 4)));
+                         testing::Combine(testing::ValuesIn(kDirections),
+                                          testing::ValuesIn(head_blocks())));
+// Blocks of latent rows: of 656 bytes, of 576 codes and 16-bit elements; of 1, 16 and 64 tokens.
+INSTANTIATE_TEST_SUITE_P(Latent, SwapBlocksTest,
+                         testing::Combine(testing::ValuesIn(kDirections),
+                                          testing::Values(656, 656 * 16, 656 * 64, 576 * 16,
+                                                          1152 * 16)));
 
 TEST_F(CacheOpsTest, BadSwapsAreNamed) {
   const int64_t pairs[] = {0, 1, 2, -3};

@@ -39,7 +39,7 @@ constexpr const char* kMerge = "merge_states/merge_states.cuh";
 constexpr const char* kWrite = "cache_write/cache_write.cuh";
 constexpr const char* kCopy = "copy_blocks/copy_blocks.cuh";
 constexpr const char* kGather = "gather_cache/gather_cache.cuh";
-constexpr const char* kConvert = "convert_float8/convert_float8.cuh";
+constexpr const char* kDsMlaRow = "gather_cache/ds_mla_row.cuh";
 constexpr const char* kRow = "cache_write/cache_row.cuh";
 constexpr const char* kTokenRow = "elements/token_row.cuh";
 constexpr const char* kTokenSlot = "elements/token_slot.cuh";
@@ -157,12 +157,22 @@ const PlantedBug kBugs[] = {
     {"ValuesHaveTheKeysStrides", Family::kGatherCache, kGather,
      "token * params.v_out_stride_token + head * params.v_out_stride_head",
      "token * params.k_out_stride_token + head * params.k_out_stride_head"},
+    {"ScalesAreThatOfTheFirstGroup", Family::kGatherCache, kDsMlaRow,
+     "+ element / pagejit_shared::kDsMlaGroup", ""},
+    {"RopeBeginsBehindTheCodes", Family::kGatherCache, kDsMlaRow,
+     "pagejit_shared::kDsMlaRope / 2 + rope_element",
+     "pagejit_shared::kDsMlaScales / 2 + rope_element"},
+    {"RopeIsReadAsCodes", Family::kGatherCache, kDsMlaRow, "rope_element >= 0",
+     "rope_element >= 8"},
+    {"TokensOfABlockAreTheFirst", Family::kGatherCache, kGather, "in_block * stride_token", "0"},
     {"E4m3IsE5m2", Family::kGatherCache, kFloat8, "(code & 0x7fu) << 7", "(code & 0x7fu) << 8"},
     {"NaNIsANumber", Family::kConvertFloat8, kFloat8,
      "if ((code & 0x7fu) == 0x7fu) return __builtin_bit_cast(float, 0x7fffffffu);", ""},
-    {"ConversionIgnoresTheScale", Family::kConvertFloat8, kConvert, "* params.scale;", ";"},
-    {"ConversionMultiplies", Family::kConvertFloat8, kConvert, "values[i] /= params.scale",
-     "values[i] *= params.scale"},
+    {"ConversionIgnoresTheScale", Family::kConvertFloat8, kFloat8,
+     "widen_code<From>(code_of<From>(bits, i)) * scale",
+     "widen_code<From>(code_of<From>(bits, i))"},
+    {"ConversionMultiplies", Family::kConvertFloat8, kFloat8, "values[i] /= scale",
+     "values[i] *= scale"},
     {"LatentTokensWithoutSlotsAreWritten", Family::kMlaCacheWrite, kMlaWrite,
      "(is_query || slot >= 0)", "(is_query || slot >= -1)"},
     {"QueriesOfTokensWithoutSlotsStay", Family::kMlaCacheWrite, kMlaWrite,
@@ -189,8 +199,8 @@ const PlantedBug kBugs[] = {
      "pagejit_shared::kDsMlaScales / 4 + part", "pagejit_shared::kDsMlaScales / 4"},
     {"RopeOverwritesTheScales", Family::kMlaCacheWrite, kLatentRow,
      "pagejit_shared::kDsMlaRope / 2 + element", "pagejit_shared::kDsMlaScales / 2 + element"},
-    {"RopeStaysF16", Family::kMlaCacheWrite, kLatentRow, "C.dtype == Element::kBFloat16",
-     "C.dtype != Element::kFloat32"},
+    {"RopeStaysF16", Family::kMlaCacheWrite, kLatentRow,
+     "convert_wide<C.dtype, Element::kBFloat16, C.vector_elements>(bits)", "bits"},
     {"RopeIsInFrontOfTheLatent", Family::kMlaCacheWrite, kLatentRow, "C.kv_lora_rank + element",
      "element"},
     {"RowsOfABlockShareAPlace", Family::kMlaCacheWrite, kLatentRow,
@@ -357,9 +367,16 @@ class PlantedFamilyBugTest : public EmulatorTest {
                                .head_size = 64,
                                .head_size_v = 48,
                                .block_size = 5};
-    for (const GatherCacheSpec& spec : {wide, small, int4}) {
+    const GatherCacheSpec latent{.kv_dtype = DataType::kFloat8E4m3,
+                                 .out_dtype = DataType::kFloat16,
+                                 .head_size = 576,
+                                 .block_size = 7,
+                                 .ds_mla = true};
+    for (const GatherCacheSpec& spec : {wide, small, int4, latent}) {
       EXPECT_TRUE(bugged.prepare(spec).is_ok());
-      const std::string fault = check_gather_cache(bugged, session(), {.spec = spec});
+      const std::string fault = check_gather_cache(
+          bugged, session(),
+          {.spec = spec, .with_values = !spec.ds_mla, .num_kv_heads = spec.ds_mla ? 1 : 3});
       if (!fault.empty()) return fault;
     }
     return "";

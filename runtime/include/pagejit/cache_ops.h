@@ -48,7 +48,8 @@ struct CopyBlocksArgs {
   // Device array of num_caches device pointers: K and V of every layer, each on its own.
   void* const* caches = nullptr;
   int32_t num_caches = 0;
-  // A block is block_bytes in one piece; block i begins at i * block_stride_bytes.
+  // A block is block_bytes in one piece; block i begins at i * block_stride_bytes. A block of a
+  // latent cache is block_size rows: block_size * kDsMlaRowBytes bytes with MlaFormat::kDsMla.
   int64_t block_bytes = 0;
   int64_t block_stride_bytes = 0;
   // Device int64 [num_pairs, 2]: from, to. The copies run in any order: no target may be another
@@ -77,6 +78,11 @@ struct PAGEJIT_EXPORT GatherCacheSpec {
   // out_dtype.
   int row_alignment = 16;
   bool debug = false;  // check every block id, report that of the lowest token
+  // Rows of MlaFormat::kDsMla (mla_cache.h; vLLM: cp_gather_and_upconvert_fp8_kv_cache): kv_dtype
+  // e4m3, scale kNone, layout kRows, head_size 576, head_size_v 0, row_alignment at least 4. There
+  // is no V, one KV head, and k_strides count bytes. Latent caches of other formats are gathered as
+  // K of one head, of head_size kv_lora_rank + qk_rope_head_dim.
+  bool ds_mla = false;
 
   bool operator==(const GatherCacheSpec&) const = default;
 };
@@ -87,8 +93,8 @@ constexpr int value_head_size(const GatherCacheSpec& spec) {
 }
 
 // The canonical text is e.g. "gather_cache kv=fp8_e4m3 out=bf16 scale=head head_size=128
-// block_size=16"; head_size_v, layout=vllm, row_alignment and debug follow where they are not the
-// default.
+// block_size=16"; head_size_v, layout=vllm, row_alignment, debug and ds_mla follow where they are
+// not the default.
 template <>
 PAGEJIT_EXPORT Status validate(const GatherCacheSpec& spec);
 template <>
@@ -197,7 +203,7 @@ struct SwapBlocksArgs {
   // the driver copies through a buffer of its own, and the call may wait.
   const void* from = nullptr;
   void* to = nullptr;
-  int64_t block_bytes = 0;
+  int64_t block_bytes = 0;        // as in CopyBlocksArgs
   int64_t from_stride_bytes = 0;  // block i begins at i * stride
   int64_t to_stride_bytes = 0;
   // Host int64 [num_pairs, 2]: from block, to block; read by the call and not kept.
