@@ -13,216 +13,17 @@
 #include "tests/sweep/cache_write_batch.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/mla_cache_batch.h"
+#include "tests/sweep/planted_family_bugs.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
 
-enum class Family {
-  kMergeStates,
-  kCacheWrite,
-  kCopyBlocks,
-  kGatherCache,
-  kConvertFloat8,
-  kMlaCacheWrite
-};
-
-struct PlantedBug {
-  const char* name;
-  Family family;
-  const char* file;
-  const char* from;  // stands once in the file
-  const char* to;
-};
-
-constexpr const char* kMerge = "merge_states/merge_states.cuh";
-constexpr const char* kWrite = "cache_write/cache_write.cuh";
-constexpr const char* kCopy = "copy_blocks/copy_blocks.cuh";
-constexpr const char* kGather = "gather_cache/gather_cache.cuh";
-constexpr const char* kDsMlaRow = "gather_cache/ds_mla_row.cuh";
-constexpr const char* kRow = "cache_write/cache_row.cuh";
-constexpr const char* kTokenRow = "elements/token_row.cuh";
-constexpr const char* kTokenSlot = "elements/token_slot.cuh";
-constexpr const char* kMlaWrite = "mla_cache_write/mla_cache_write.cuh";
-constexpr const char* kLatentRow = "mla_cache_write/latent_row.cuh";
-constexpr const char* kFloat8 = "elements/float8.cuh";
-constexpr const char* kRoundFloat8 = "elements/round_float8.cuh";
-constexpr const char* kElements = "elements/elements.cuh";
-
-const PlantedBug kBugs[] = {
-    {"PositiveInfinityIsAWeight", Family::kMergeStates, kMerge,
-     "value == kInfinity ? -kInfinity : value", "value"},
-    {"StatesWithoutKeysAreRead", Family::kMergeStates, kMerge, "if (weight == 0.0f) continue;", ""},
-    {"RowsWithoutKeysAreNaN", Family::kMergeStates, kMerge, "sum == 0.0f ? 0.0f : ", ""},
-    {"UnmergedTokensAreMerged", Family::kMergeStates, kMerge,
-     "token < p.num_merged_tokens ? 0 : p.num_states - 1", "0"},
-    {"UnmergedTokensTakeTheFirstState", Family::kMergeStates, kMerge, "state_end(p.num_states)",
-     "state_end(token < p.num_merged_tokens ? p.num_states : 1)"},
-    {"LastTokenOfTheCtaIsWrittenTwice", Family::kMergeStates, kMerge,
-     "row >= kRows || token >= params.num_tokens", "token >= params.num_tokens + 1"},
-    {"CountOnTheDeviceIsIgnored", Family::kMergeStates, kMerge,
-     "token >= dev::load_global_nc(params.token_count)", "token < 0"},
-    {"HeadsShareTheirLse", Family::kMergeStates, kMerge, "+ head * p.lse_stride_head", ""},
-    {"LseIsBase2", Family::kMergeStates, kMerge, "dev::log2_approx(sum) * kLn2",
-     "dev::log2_approx(sum)"},
-    {"OddElementsAreDropped", Family::kMergeStates, kElements,
-     "i + 1 < kCount ? values[i + 1 < kCount ? i + 1 : i] : 0.0f", "values[i]"},
-    {"UpperHalvesAreTheLower", Family::kMergeStates, kElements, "words[i / 2] >> (i % 2 * 16)",
-     "words[i / 2]"},
-    {"SkippedTokensAreWritten", Family::kCacheWrite, kWrite, "(is_query || slot >= 0)",
-     "(is_query || slot >= -1)"},
-    {"SkippedTokensKeepTheirQueries", Family::kCacheWrite, kWrite, "(is_query || slot >= 0)",
-     "slot >= 0"},
-    {"LastHeadsAreDropped", Family::kCacheWrite, kWrite, "row_idx < num_rows &&",
-     "row_idx + 1 < num_rows &&"},
-    {"ValuesTakeTheKeysScale", Family::kCacheWrite, kWrite,
-     "is_value ? params.v_scale : params.k_scale;\n  return", "params.k_scale;\n  return"},
-    {"HeadsShareAScale", Family::kCacheWrite, kWrite, "C.scale == KvScale::kHead ? head : 0", "0"},
-    {"ValuesAreRotated", Family::kCacheWrite, kWrite, "is_value ? nullptr : cos_sin", "cos_sin"},
-    {"ScalesIgnoreTheHead", Family::kCacheWrite, kWrite, "slot * params.num_kv_heads + head",
-     "slot * params.num_kv_heads"},
-    {"PositionIsTheToken", Family::kCacheWrite, kTokenSlot,
-     "int64_t position = dev::load_global_nc(params.positions + token);",
-     "int64_t position = token;"},
-    {"ValuesUseTheKeysStride", Family::kCacheWrite, kWrite, "is_value ? params.value_stride_token",
-     "is_value ? params.key_stride_token"},
-    {"SlotIsTakenModuloItsBlock", Family::kCacheWrite, kRow, "slot - block * C.block_size",
-     "slot % C.block_size * 0"},
-    {"ValuesLieInChunks", Family::kCacheWrite, kRow, "} else if (is_value) {",
-     "} else if (false) {"},
-    {"ChunksAreHalfAsLarge", Family::kCacheWrite, kRow, "chunk * kChunk + element % kChunk",
-     "chunk * kChunk + element % (kChunk / 2)"},
-    {"ScaleIsMultiplied", Family::kCacheWrite, kFloat8, "values[i] /= scale", "values[i] *= scale"},
-    {"NegativeValuesHaveNoScale", Family::kCacheWrite, kTokenRow,
-     "values[i] < 0.0f ? -values[i] : values[i]", "values[i]"},
-    {"ScaleIsThatOfALane", Family::kCacheWrite, kTokenRow, "C.threads_per_row / 2; mask > 0",
-     "C.threads_per_row / 4; mask > 0"},
-    {"SineHasTheWrongSign", Family::kCacheWrite, kTokenRow, "x[i] * cos[i] - y[i] * sin[i]",
-     "x[i] * cos[i] + y[i] * sin[i]"},
-    {"SecondHalfTurnsWithTheFirstResult", Family::kCacheWrite, kTokenRow,
-     "y[i] = y[i] * cos[i] + x[i] * sin[i];\n        x[i] = turned;",
-     "x[i] = turned;\n        y[i] = y[i] * cos[i] + x[i] * sin[i];"},
-    {"RestOfTheRowIsLost", Family::kCacheWrite, kTokenRow,
-     "int element = C.rotary_dim + first_element; element < end_element",
-     "int element = C.rotary_dim + first_element; element < 0"},
-    {"PairsBehindTheRotationTurn", Family::kCacheWrite, kTokenRow,
-     "cos_sin != nullptr && element < C.rotary_dim", "cos_sin != nullptr"},
-    {"SinesOfPairsAreCosines", Family::kCacheWrite, kTokenRow,
-     "load_cos_sin<kPairs>(C.rotary_dim / 2 + element / 2, sin)",
-     "load_cos_sin<kPairs>(element / 2, sin)"},
-    {"TiesAreRoundedUp", Family::kCacheWrite, kRoundFloat8, "((1u << (kDropped - 1)) - 1)",
-     "(1u << (kDropped - 1))"},
-    {"NothingSaturates", Family::kCacheWrite, kRoundFloat8, "code < kMaxCode ? code : kMaxCode",
-     "code"},
-    {"SubnormalsAreFlushed", Family::kCacheWrite, kRoundFloat8,
-     "return sign | (__builtin_bit_cast(uint32_t, sum) - kUnits);", "return sign;"},
-    {"BytesOfAWordAreSwapped", Family::kCacheWrite, kFloat8, "pair << (i % 4 * 8)",
-     "pair << (i % 4 * 8 ^ 16)"},
-    {"CodesOfAByteAreSwapped", Family::kCacheWrite, kFloat8,
-     "round_to_integer<7>(values[i]) << (i % 8 * 4)",
-     "round_to_integer<7>(values[i]) << (i % 8 * 4 ^ 4)"},
-    {"FourBitsAreFilledTo8", Family::kCacheWrite, kRow, "return 7.0f;", "return 8.0f;"},
-    {"ValuesHaveTheKeysHeadSize", Family::kCacheWrite, kWrite,
-     "is_value ? C.head_size_v : C.head_size", "C.head_size"},
-    {"PairsAreSwapped", Family::kCopyBlocks, kCopy,
-     "load_block(params, pair, 0);\n  const int64_t to",
-     "load_block(params, pair, 1);\n  const int64_t to"},
-    {"AllCachesAreTheFirst", Family::kCopyBlocks, kCopy, "params.caches + dev::block_idx_y()",
-     "params.caches"},
-    {"PartsOverlap", Family::kCopyBlocks, kCopy,
-     "static_cast<int64_t>(dev::block_idx_z()) * pagejit_shared::part_bytes(C)", "int64_t{0}"},
-    {"CopiesRunIntoTheGap", Family::kCopyBlocks, kCopy,
-     "if (at < params.block_bytes) bits[i].store",
-     "if (at < params.block_bytes + 32) bits[i].store"},
-    {"SequenceIsTheOneBefore", Family::kGatherCache, kGather, "+ middle) <= token",
-     "+ middle) < token"},
-    {"StartsAreIgnored", Family::kGatherCache, kGather, "params.seq_starts != nullptr", "false"},
-    {"TableRowIsTheFirst", Family::kGatherCache, kGather, "seq_idx * params.block_table_stride",
-     "0"},
-    {"TokensBehindTheLastAreWritten", Family::kGatherCache, kGather,
-     "if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;", ""},
-    {"ScalesOfAnotherToken", Family::kGatherCache, kGather,
-     "(place.block * C.block_size + place.in_block) * params.num_kv_heads",
-     "place.block * C.block_size * params.num_kv_heads"},
-    {"ValuesAreReadAsChunks", Family::kGatherCache, kGather, "} else if (is_value) {",
-     "} else if (false) {"},
-    {"ValuesHaveTheKeysScale", Family::kGatherCache, kGather,
-     "is_value ? params.v_scale : params.k_scale", "params.k_scale"},
-    {"CodesOfAByteAreReadSwapped", Family::kGatherCache, kFloat8,
-     "bits.words[i / 8] >> (i % 8 * 4)", "bits.words[i / 8] >> (i % 8 * 4 ^ 4)"},
-    {"CodesOf4BitsHaveNoSign", Family::kGatherCache, kFloat8, "static_cast<int>(code << 28) >> 28",
-     "static_cast<int>(code)"},
-    {"RowsOfValuesAreAsLongAsKeys", Family::kGatherCache, kGather,
-     "is_value ? C.head_size_v : C.head_size", "C.head_size"},
-    {"ValuesHaveTheKeysStrides", Family::kGatherCache, kGather,
-     "token * params.v_out_stride_token + head * params.v_out_stride_head",
-     "token * params.k_out_stride_token + head * params.k_out_stride_head"},
-    {"ScalesAreThatOfTheFirstGroup", Family::kGatherCache, kDsMlaRow,
-     "+ element / pagejit_shared::kDsMlaGroup", ""},
-    {"RopeBeginsBehindTheCodes", Family::kGatherCache, kDsMlaRow,
-     "pagejit_shared::kDsMlaRope / 2 + rope_element",
-     "pagejit_shared::kDsMlaScales / 2 + rope_element"},
-    {"RopeIsReadAsCodes", Family::kGatherCache, kDsMlaRow, "rope_element >= 0",
-     "rope_element >= 8"},
-    {"TokensOfABlockAreTheFirst", Family::kGatherCache, kGather, "in_block * stride_token", "0"},
-    {"E4m3IsE5m2", Family::kGatherCache, kFloat8, "(code & 0x7fu) << 7", "(code & 0x7fu) << 8"},
-    {"NaNIsANumber", Family::kConvertFloat8, kFloat8,
-     "if ((code & 0x7fu) == 0x7fu) return __builtin_bit_cast(float, 0x7fffffffu);", ""},
-    {"ConversionIgnoresTheScale", Family::kConvertFloat8, kFloat8,
-     "widen_code<From>(code_of<From>(bits, i)) * scale",
-     "widen_code<From>(code_of<From>(bits, i))"},
-    {"ConversionMultiplies", Family::kConvertFloat8, kFloat8, "values[i] /= scale",
-     "values[i] *= scale"},
-    {"LatentTokensWithoutSlotsAreWritten", Family::kMlaCacheWrite, kMlaWrite,
-     "(is_query || slot >= 0)", "(is_query || slot >= -1)"},
-    {"QueriesOfTokensWithoutSlotsStay", Family::kMlaCacheWrite, kMlaWrite,
-     "(is_query || slot >= 0)", "slot >= 0"},
-    {"LastHeadOfQueriesIsDropped", Family::kMlaCacheWrite, kMlaWrite,
-     "part < kCached + params.num_q_heads", "part + 1 < kCached + params.num_q_heads"},
-    {"OneHeadTooManyIsRotated", Family::kMlaCacheWrite, kMlaWrite,
-     "part < kCached + params.num_q_heads", "part <= kCached + params.num_q_heads"},
-    {"LastPartIsAsLongAsTheOthers", Family::kMlaCacheWrite, kMlaWrite,
-     "rest < pagejit_shared::kDsMlaGroup ? rest : pagejit_shared::kDsMlaGroup",
-     "pagejit_shared::kDsMlaGroup"},
-    {"LatentRowsAreRotated", Family::kMlaCacheWrite, kMlaWrite, "is_latent ? nullptr : cos_sin",
-     "cos_sin"},
-    {"RopeUsesTheLatentStride", Family::kMlaCacheWrite, kMlaWrite, ": params.k_pe_stride_token",
-     ": params.kv_c_stride_token"},
-    {"PartsAreReadFromTheFirst", Family::kMlaCacheWrite, kMlaWrite,
-     "* params.q_pe_stride_head : first", "* params.q_pe_stride_head : 0"},
-    {"GroupsHaveNoLeastScale", Family::kMlaCacheWrite, kMlaWrite,
-     "dev::max2(find_greatest<C>(row) / kGreatestCode, kLeast)",
-     "find_greatest<C>(row) / kGreatestCode"},
-    {"GroupsFillHalfOfTheRange", Family::kMlaCacheWrite, kMlaWrite, "kGreatestCode = 448.0f",
-     "kGreatestCode = 240.0f"},
-    {"AllPartsHaveTheScaleOfTheFirst", Family::kMlaCacheWrite, kLatentRow,
-     "pagejit_shared::kDsMlaScales / 4 + part", "pagejit_shared::kDsMlaScales / 4"},
-    {"RopeOverwritesTheScales", Family::kMlaCacheWrite, kLatentRow,
-     "pagejit_shared::kDsMlaRope / 2 + element", "pagejit_shared::kDsMlaScales / 2 + element"},
-    {"RopeStaysF16", Family::kMlaCacheWrite, kLatentRow,
-     "convert_wide<C.dtype, Element::kBFloat16, C.vector_elements>(bits)", "bits"},
-    {"RopeIsInFrontOfTheLatent", Family::kMlaCacheWrite, kLatentRow, "C.kv_lora_rank + element",
-     "element"},
-    {"RowsOfABlockShareAPlace", Family::kMlaCacheWrite, kLatentRow,
-     "in_block * params.cache_stride_token", "0"},
-    {"LatentBlocksAreRows", Family::kMlaCacheWrite, kLatentRow, "block * params.cache_stride_block",
-     "block * params.cache_stride_token * C.block_size"},
-    {"LayersHaveTheFirstsSlots", Family::kMlaCacheWrite, kMlaWrite,
-     "layer * params.slot_stride_layer + index", "index"},
-    {"LayersHaveTheFirstsTokens", Family::kMlaCacheWrite, kMlaWrite,
-     "layer * stride_layer + token * stride_token", "token * stride_token"},
-    {"LayersHaveTheFirstsScale", Family::kMlaCacheWrite, kMlaWrite, "params.scale + layer",
-     "params.scale"},
-    {"LayersHaveTheFirstsCache", Family::kMlaCacheWrite, kLatentRow, "params.caches + layer",
-     "params.caches"},
-    {"RopeHasTheLatentLayers", Family::kMlaCacheWrite, kMlaWrite,
-     "is_latent ? params.kv_c_stride_layer : params.k_pe_stride_layer", "params.kv_c_stride_layer"},
-};
-
 class PlantedFamilyBugTest : public EmulatorTest {
  protected:
   // An engine whose kernels are rendered with `bug`; null for none.
-  std::shared_ptr<Engine> make_engine(const PlantedBug* bug, HostBuild build = HostBuild::kPlain) {
+  std::shared_ptr<Engine> make_engine(const PlantedFamilyBug* bug,
+                                      HostBuild build = HostBuild::kPlain) {
     auto templates = std::make_shared<TemplateSet>(embedded_templates());
     if (bug != nullptr) {
       const std::string_view original = templates->at(bug->file);
@@ -409,7 +210,7 @@ TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
 }
 
 class EachPlantedFamilyBugTest : public PlantedFamilyBugTest,
-                                 public testing::WithParamInterface<PlantedBug> {};
+                                 public testing::WithParamInterface<PlantedFamilyBug> {};
 
 TEST_P(EachPlantedFamilyBugTest, IsFound) {
   const std::shared_ptr<Engine> engine = make_engine(&GetParam());
@@ -419,8 +220,8 @@ TEST_P(EachPlantedFamilyBugTest, IsFound) {
   RecordProperty("found", found);
 }
 
-INSTANTIATE_TEST_SUITE_P(Bugs, EachPlantedFamilyBugTest, testing::ValuesIn(kBugs),
-                         [](const testing::TestParamInfo<PlantedBug>& test) {
+INSTANTIATE_TEST_SUITE_P(Bugs, EachPlantedFamilyBugTest, testing::ValuesIn(planted_family_bugs()),
+                         [](const testing::TestParamInfo<PlantedFamilyBug>& test) {
                            return std::string(test.param.name);
                          });
 
