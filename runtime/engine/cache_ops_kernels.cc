@@ -139,6 +139,8 @@ Status launch_gather(const LoadedKernel& kernel, const GatherCacheArgs& args, St
   const pagejit_shared::GatherCacheConfig& c = constants_of<GatherCacheConfig>(kernel);
   if (Status status = check_gather(c, args); !status) return status;
   const bool one_size = c.head_size_v == c.head_size;
+  const int rows = args.v_cache == nullptr ? args.num_kv_heads : 2 * args.num_kv_heads;
+  const int per_cta = pagejit_shared::rows_per_cta(c);
   pagejit_shared::GatherCacheParams params{
       .k_cache = args.k_cache,
       .v_cache = args.v_cache,
@@ -163,11 +165,12 @@ Status launch_gather(const LoadedKernel& kernel, const GatherCacheArgs& args, St
       .v_out_stride_head = one_size ? args.out_stride_head : args.v_out_stride_head,
       .num_blocks = args.num_blocks,
       .num_seqs = args.num_seqs,
-      .num_kv_heads = args.num_kv_heads};
-  const int rows = args.v_cache == nullptr ? args.num_kv_heads : 2 * args.num_kv_heads;
-  const int per_cta = pagejit_shared::rows_per_cta(c);
-  const Grid grid{.x = static_cast<unsigned>(args.num_tokens),
-                  .y = static_cast<unsigned>((rows + per_cta - 1) / per_cta)};
+      .num_kv_heads = args.num_kv_heads,
+      .tokens_per_cta = std::max(per_cta / rows, 1)};
+  const Grid grid{
+      .x = static_cast<unsigned>((int64_t{args.num_tokens} + params.tokens_per_cta - 1) /
+                                 params.tokens_per_cta),
+      .y = static_cast<unsigned>((rows + per_cta - 1) / per_cta)};
   return kernel.launch(grid, &params, stream);
 }
 

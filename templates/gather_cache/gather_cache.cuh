@@ -111,9 +111,15 @@ PAGEJIT_DEVICE float load_scale(const GatherCacheParams& params, const TokenPlac
 
 template <GatherCacheConfig C>
 PAGEJIT_DEVICE void gather_cache(const GatherCacheParams& params) {
-  const int token = dev::block_idx_x();
+  const int num_rows = params.v_cache == nullptr ? params.num_kv_heads : 2 * params.num_kv_heads;
+  const int group = dev::thread_idx() / C.threads_per_row;
+  const int token_in_cta = params.tokens_per_cta > 1 ? group / num_rows : 0;
+  const int64_t token_idx =
+      static_cast<int64_t>(dev::block_idx_x()) * params.tokens_per_cta + token_in_cta;
+  if (token_in_cta >= params.tokens_per_cta) return;  // has not all of its rows here
   // The grid is a bound; the sequences may have fewer tokens.
-  if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;
+  if (token_idx >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;
+  const int token = static_cast<int>(token_idx);
   const TokenPlace place = find_place<C>(params, token);
   if constexpr (C.debug) {
     if (place.block < 0 || place.block >= params.num_blocks) {
@@ -122,9 +128,8 @@ PAGEJIT_DEVICE void gather_cache(const GatherCacheParams& params) {
       return;
     }
   }
-  const int row = dev::block_idx_y() * pagejit_shared::rows_per_cta(C) +
-                  dev::thread_idx() / C.threads_per_row;
-  const int num_rows = params.v_cache == nullptr ? params.num_kv_heads : 2 * params.num_kv_heads;
+  const int row =
+      dev::block_idx_y() * pagejit_shared::rows_per_cta(C) + group - token_in_cta * num_rows;
   if (row >= num_rows) return;
   const bool is_value = row >= params.num_kv_heads;
   const int head = is_value ? row - params.num_kv_heads : row;

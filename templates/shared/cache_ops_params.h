@@ -85,8 +85,10 @@ struct GatherCacheParams {
   long long num_blocks;  // debug kernels
   int num_seqs;
   int num_kv_heads;
+  int tokens_per_cta;  // 1, or as many as have all of their rows in a CTA
 };
-// Grid: x = token of the result, y = rows_per_cta() of its rows: K of each head, V of each head.
+// Grid: x = tokens_per_cta tokens of the result, y = rows_per_cta() of a token's rows: K of each
+// head, V of each head.
 
 // ---- Conversion to and from 8-bit floats ----
 
