@@ -77,7 +77,7 @@ fi
 steps+=("check 480 '$pagejit' check --json '$out/check.json'"
         "check-many 480 '$pagejit' check --queries many --json '$out/check_many.json'"
         "check-shared 480 '$pagejit' check --queries shared")
-for suite in decode v1v2 paging fp8 prefill mixed cascade; do
+for suite in decode v1v2 paging fp8 mla prefill mixed cascade; do
   steps+=("bench-$suite 480 run_bench $suite")
 done
 [ -e "$tree/tools/pagejit-bench-host" ] && steps+=("bench-host 300 '$pagejit' bench host")

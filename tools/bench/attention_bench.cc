@@ -49,14 +49,16 @@ std::vector<int32_t> make_table(const AttentionBenchCase& c, const std::vector<i
 double kv_bytes(const AttentionBenchCase& c) {
   double tokens = static_cast<double>(c.num_seqs) * c.seq_len;
   if (c.chunk_queries > 0) tokens += c.chunk_seq_len;
-  return 2 * tokens * c.num_kv_heads * c.spec.head_size * data_type_bytes(c.spec.kv_dtype);
+  const int row = c.spec.head_size + (c.spec.latent ? 0 : value_head_size(c.spec));
+  return tokens * c.num_kv_heads * row * data_type_bytes(c.spec.kv_dtype);
 }
 
 double flops(const AttentionBenchCase& c) {
   const bool is_causal = c.spec.causality != Causality::kNone;
   const double seen = c.chunk_seq_len - (is_causal ? c.chunk_queries / 2.0 : 0);
   const double pairs = static_cast<double>(c.num_seqs) * c.seq_len + c.chunk_queries * seen;
-  return 4 * pairs * c.num_kv_heads * c.spec.group_size * c.spec.head_size;
+  return 2 * pairs * c.num_kv_heads * c.spec.group_size *
+         (c.spec.head_size + value_head_size(c.spec));
 }
 
 Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const DeviceSession& session,
@@ -89,10 +91,13 @@ Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const Device
     work.pools_.push_back(std::move(*pool));
   }
   const int64_t num_heads = int64_t{c.num_kv_heads} * c.spec.group_size;
-  const auto elements = static_cast<size_t>(c.query_tokens() * num_heads * c.spec.head_size);
-  keep(work.q_, make_random_buffer(session, c.spec.q_dtype, elements));
-  keep(work.out_, DeviceBuffer::allocate(
-                      session, elements * static_cast<size_t>(data_type_bytes(c.spec.out_dtype))));
+  const auto rows = static_cast<size_t>(c.query_tokens() * num_heads);
+  const auto head_size = static_cast<size_t>(c.spec.head_size);
+  const auto head_size_v = static_cast<size_t>(value_head_size(c.spec));
+  keep(work.q_, make_random_buffer(session, c.spec.q_dtype, rows * head_size));
+  keep(work.out_,
+       DeviceBuffer::allocate(
+           session, rows * head_size_v * static_cast<size_t>(data_type_bytes(c.spec.out_dtype))));
   std::vector<int32_t> lengths(static_cast<size_t>(c.num_seqs), c.seq_len);
   std::vector<int32_t> starts;
   for (int seq = 0; seq <= c.num_seqs; ++seq) starts.push_back(seq);
@@ -107,10 +112,13 @@ Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const Device
 
   AttentionArgs& args = work.args_;
   args.q = work.q_.data();
-  args.q_stride_head = args.out_stride_head = c.spec.head_size;
-  args.q_stride_token = args.out_stride_token = num_heads * c.spec.head_size;
+  args.q_stride_head = c.spec.head_size;
+  args.q_stride_token = num_heads * c.spec.head_size;
+  args.out_stride_head = value_head_size(c.spec);
+  args.out_stride_token = num_heads * value_head_size(c.spec);
   args.k_strides = args.v_strides = nhd_strides(c.spec, c.num_kv_heads);
-  args.q_scale = args.k_scale = args.v_scale = work.scales_.data<float>();
+  args.q_scale = args.k_scale = work.scales_.data<float>();
+  if (!c.spec.latent) args.v_scale = args.k_scale;
   args.max_blocks_per_seq = blocks_of(c.spec, c.longest());
   args.block_table_stride = args.max_blocks_per_seq;
   args.seq_lens = work.seq_lens_.data<int32_t>();
@@ -138,7 +146,7 @@ Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const Device
 Status AttentionWorkload::launch(int pool, Stream stream) {
   const auto index = static_cast<size_t>(pool);
   args_.k_cache = pools_[index].k.data();
-  args_.v_cache = pools_[index].v.data();
+  if (!kernel_.spec().latent) args_.v_cache = pools_[index].v.data();
   args_.block_table = tables_[index].data<int32_t>();
   return kernel_.launch(args_, stream);
 }

@@ -29,11 +29,12 @@ struct AttentionBenchCase {
   int longest() const { return chunk_seq_len > seq_len ? chunk_seq_len : seq_len; }
 };
 
-// K and V rows of all sequences, each once: 2 * tokens * num_kv_heads * head_size * bytes.
+// K and V rows of all sequences, each once: tokens * num_kv_heads * (head_size + head_size_v) *
+// bytes, where K's rows hold V tokens * num_kv_heads * head_size * bytes.
 double kv_bytes(const AttentionBenchCase& c);
-// 4 * Lq * Lk * heads * head_size: two products of a multiplication and an addition each, of every
-// query token with every key of its sequence. A causal chunk sees its own keys half: Lq * (Lk - Lq
-// / 2), which is Lq * Lk / 2 without a cache before it.
+// 2 * Lq * Lk * heads * (head_size + head_size_v): two products of a multiplication and an addition
+// each, of every query token with every key of its sequence. A causal chunk sees its own keys half:
+// Lq * (Lk - Lq / 2), which is Lq * Lk / 2 without a cache before it.
 double flops(const AttentionBenchCase& c);
 
 struct AttentionBenchResult {
@@ -82,6 +83,7 @@ std::vector<AttentionBenchCase> decode_cases();
 std::vector<AttentionBenchCase> v1v2_cases();
 std::vector<AttentionBenchCase> paging_cases();
 std::vector<AttentionBenchCase> fp8_cases();
+std::vector<AttentionBenchCase> mla_cases();
 std::vector<AttentionBenchCase> prefill_cases();
 std::vector<AttentionBenchCase> mixed_cases();
 

@@ -76,6 +76,27 @@ std::vector<AttentionBenchCase> fp8_cases() {
   return cases;
 }
 
+// Over a latent cache of 512 + 64: a GPU's share of 128 heads among eight, two and one.
+std::vector<AttentionBenchCase> mla_cases() {
+  std::vector<AttentionBenchCase> cases;
+  for (const int num_heads : {16, 64, 128}) {
+    for (const int num_seqs : {1, 32, 128}) {
+      for (const int seq_len : {4096, 32768}) {
+        AttentionBenchCase c = make_case("MLA, " + std::to_string(num_heads) + " heads", num_seqs,
+                                         seq_len, 1, num_heads, 576, 64);
+        c.spec.head_size_v = 512;
+        c.spec.latent = true;
+        cases.push_back(c);
+        if (num_seqs != 128) continue;
+        c.name += ", fp8";
+        c.spec.kv_dtype = DataType::kFloat8E4m3;
+        cases.push_back(c);
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<AttentionBenchCase> prefill_cases() {
   std::vector<AttentionBenchCase> cases;
   const auto add = [&](const std::string& name, int num_queries, int seq_len, int num_kv_heads,

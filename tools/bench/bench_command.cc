@@ -37,6 +37,7 @@ constexpr Suite kSuites[] = {
     {"v1v2", "One pass over a sequence (as vLLM's v1) and split (as its v2)", &v1v2_cases},
     {"paging", "What paging costs, against block ids that count up", &paging_cases},
     {"fp8", "Decode over K and V of 8 bits, against bf16", &fp8_cases},
+    {"mla", "Decode over a latent cache of 512 + 64 (MLA), bf16 and fp8", &mla_cases},
     {"prefill", "Causal prompts and chunks; operations are 4 * Lq * Lk / 2 * heads * head size",
      &prefill_cases},
     {"mixed", "Decode steps and a chunk of a prompt in one launch", &mixed_cases},

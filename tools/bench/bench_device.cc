@@ -124,6 +124,7 @@ Result<KvPool> make_kv_pool(const DeviceSession& session, const KernelSpec& spec
   const auto count = static_cast<size_t>(num_blocks * nhd_strides(spec, num_kv_heads).block);
   KvPool pool;
   for (DeviceBuffer* cache : {&pool.k, &pool.v}) {
+    if (cache == &pool.v && spec.latent) continue;  // K's rows hold V
     Result<DeviceBuffer> buffer = make_random_buffer(session, spec.kv_dtype, count);
     if (!buffer) return buffer.status();
     *cache = std::move(*buffer);

@@ -21,8 +21,8 @@ constexpr DataType kE4m3 = DataType::kFloat8E4m3;
 
 std::vector<AttentionBenchCase> all_cases() {
   std::vector<AttentionBenchCase> all;
-  for (auto* cases :
-       {&decode_cases, &v1v2_cases, &paging_cases, &fp8_cases, &prefill_cases, &mixed_cases}) {
+  for (auto* cases : {&decode_cases, &v1v2_cases, &paging_cases, &fp8_cases, &mla_cases,
+                      &prefill_cases, &mixed_cases}) {
     const std::vector<AttentionBenchCase> some = cases();
     EXPECT_FALSE(some.empty());
     all.insert(all.end(), some.begin(), some.end());
@@ -63,6 +63,12 @@ TEST(BenchCasesTest, TheSuitesHaveTheShapesThatTheGoalsName) {
   EXPECT_TRUE(has(fp8_cases(), [](const auto& c) {
     return c.spec.kv_dtype == kE4m3 && c.num_seqs == 8 && c.seq_len == 32768;
   }));
+  for (const int num_heads : {16, 64, 128}) {
+    EXPECT_TRUE(has(mla_cases(), [&](const auto& c) {
+      return c.spec.latent && c.spec.group_size == num_heads && c.num_seqs == 128 &&
+             c.seq_len == 32768;
+    })) << num_heads;
+  }
   EXPECT_TRUE(has(prefill_cases(), [](const auto& c) {
     return c.spec.causality == Causality::kCausal && c.chunk_queries == 16384 &&
            c.chunk_seq_len == 16384 && c.spec.head_size == 128 && c.num_seqs == 0;
@@ -85,6 +91,9 @@ TEST(BenchFormulaTest, BytesGoByTheTypeOfKeysAndValues) {
   c.chunk_queries = 10;
   c.chunk_seq_len = 1000;
   EXPECT_DOUBLE_EQ(kv_bytes(c), 2.0 * (8 * 32768 + 1000) * 8 * 128);
+  const AttentionBenchCase mla = mla_cases().front();
+  EXPECT_DOUBLE_EQ(kv_bytes(mla), 4096.0 * 576 * 2) << "K's rows hold V";
+  EXPECT_DOUBLE_EQ(flops(mla), 2.0 * 4096 * 16 * (576 + 512));
 }
 
 TEST(BenchFormulaTest, OperationsAreThoseOfVisibleKeys) {
@@ -187,8 +196,8 @@ TEST_F(BenchOnDeviceTest, LaunchesComputeResults) {
       if (status) status = session().synchronize();
       ASSERT_TRUE(status) << c.name << ": " << status.to_string() << report();
       const std::vector<float> out = values(work->out(), c.spec.out_dtype);
-      EXPECT_EQ(out.size(),
-                static_cast<size_t>(c.query_tokens() * c.spec.group_size * c.spec.head_size));
+      EXPECT_EQ(out.size(), static_cast<size_t>(c.query_tokens() * c.spec.group_size *
+                                                value_head_size(c.spec)));
       int zeros = 0;
       for (const float value : out) {
         ASSERT_LT(std::abs(value), 2.0f) << canonical_text(c.spec);
