@@ -9,11 +9,6 @@ namespace pagejit {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kMaxBlockSize = 65536;
-
-Status invalid(std::string message) {
-  return Status(StatusCode::kInvalidArgument, std::move(message));
-}
 
 Status check_quantisation(const CacheWriteSpec& spec) {
   if (Status s = check_scale(spec.scale); !s) return s;
@@ -21,19 +16,20 @@ Status check_quantisation(const CacheWriteSpec& spec) {
   const std::string scale = "scale " + std::to_string(static_cast<int>(spec.scale));
   if (spec.kv_dtype == spec.dtype) {
     if (spec.scale == KvScale::kNone) return {};
-    return invalid(scale + ": must be none (0) where kv_dtype is dtype (" + type + ")");
+    return invalid_spec(scale + ": must be none (0) where kv_dtype is dtype (" + type + ")");
   }
   if (!is_small(spec.kv_dtype)) {
-    return invalid("kv_dtype " + type + ": must be dtype (" +
-                   std::string(data_type_name(spec.dtype)) + "), fp8_e4m3, fp8_e5m2, int8 or int4");
+    return invalid_spec("kv_dtype " + type + ": must be dtype (" +
+                        std::string(data_type_name(spec.dtype)) +
+                        "), fp8_e4m3, fp8_e5m2, int8 or int4");
   }
   if (spec.scale == KvScale::kNone) {
-    return invalid(scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
-                   type);
+    return invalid_spec(
+        scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " + type);
   }
   const bool is_integer = spec.kv_dtype == DataType::kInt8 || spec.kv_dtype == DataType::kInt4;
   if (is_integer && spec.scale != KvScale::kTokenHead) {
-    return invalid(scale + ": must be token_head (3) where kv_dtype is " + type);
+    return invalid_spec(scale + ": must be token_head (3) where kv_dtype is " + type);
   }
   return {};
 }
@@ -47,32 +43,33 @@ Status check_rope(const CacheWriteSpec& spec) {
   if (Status s = check_wide_type("cos_sin_dtype", spec.cos_sin_dtype); !s) return s;
   const std::string rotary_dim = "rotary_dim " + std::to_string(spec.rotary_dim);
   if (spec.rope == RopeStyle::kNone) {
-    if (spec.rotary_dim != 0) return invalid(rotary_dim + ": must be 0 where rope is none (0)");
+    if (spec.rotary_dim != 0)
+      return invalid_spec(rotary_dim + ": must be 0 where rope is none (0)");
     if (spec.cos_sin_dtype == DataType::kFloat32) return {};
-    return invalid("cos_sin_dtype " + std::string(data_type_name(spec.cos_sin_dtype)) +
-                   ": must be f32 where rope is none (0)");
+    return invalid_spec("cos_sin_dtype " + std::string(data_type_name(spec.cos_sin_dtype)) +
+                        ": must be f32 where rope is none (0)");
   }
   if (spec.rotary_dim < 2 || spec.rotary_dim > spec.head_size || spec.rotary_dim % 2 != 0) {
-    return invalid(rotary_dim + ": must be even and in [2, head_size (" +
-                   std::to_string(spec.head_size) + ")]");
+    return invalid_spec(rotary_dim + ": must be even and in [2, head_size (" +
+                        std::to_string(spec.head_size) + ")]");
   }
   if (spec.rope == RopeStyle::kNeox && spec.kv_dtype == DataType::kInt4 &&
       spec.rotary_dim % 4 != 0) {
-    return invalid(rotary_dim +
-                   ": must be a multiple of 4 where kv_dtype is int4 and rope neox (1)");
+    return invalid_spec(rotary_dim +
+                        ": must be a multiple of 4 where kv_dtype is int4 and rope neox (1)");
   }
   if (spec.rope != RopeStyle::kInterleaved) return {};
   if (spec.head_size % 2 != 0 || spec.head_size_v % 2 != 0) {
     const bool is_key = spec.head_size % 2 != 0;
-    return invalid((is_key ? "head_size " : "head_size_v ") +
-                   std::to_string(is_key ? spec.head_size : spec.head_size_v) +
-                   ": must be even where rope is interleaved (2)");
+    return invalid_spec((is_key ? "head_size " : "head_size_v ") +
+                        std::to_string(is_key ? spec.head_size : spec.head_size_v) +
+                        ": must be even where rope is interleaved (2)");
   }
   const int pair_bytes = 2 * data_type_bytes(spec.dtype);
   if (spec.row_alignment >= pair_bytes) return {};
-  return invalid("row_alignment " + std::to_string(spec.row_alignment) +
-                 ": must be at least a pair of elements (" + std::to_string(pair_bytes) +
-                 ") where rope is interleaved (2)");
+  return invalid_spec("row_alignment " + std::to_string(spec.row_alignment) +
+                      ": must be at least a pair of elements (" + std::to_string(pair_bytes) +
+                      ") where rope is interleaved (2)");
 }
 
 Status check_rows(const CacheWriteSpec& spec) {
@@ -81,9 +78,9 @@ Status check_rows(const CacheWriteSpec& spec) {
   const int alignment = spec.row_alignment;
   const int least = data_type_bytes(spec.dtype);
   if (alignment < least || alignment > 16 || (alignment & (alignment - 1)) != 0) {
-    return invalid("row_alignment " + std::to_string(alignment) + ": must be a power of two in [" +
-                   std::to_string(least) + ", 16] for dtype " +
-                   std::string(data_type_name(spec.dtype)));
+    return invalid_spec("row_alignment " + std::to_string(alignment) +
+                        ": must be a power of two in [" + std::to_string(least) +
+                        ", 16] for dtype " + std::string(data_type_name(spec.dtype)));
   }
   if (Status s = check_codes_fill_bytes(alignment, spec.kv_dtype, "dtype", spec.dtype); !s)
     return s;
@@ -126,7 +123,7 @@ std::string kernel_name(const CacheWriteSpec& spec) {
   if (spec.row_alignment != CacheWriteSpec{}.row_alignment) {
     name += "_a" + std::to_string(spec.row_alignment);
   }
-  if (spec.debug) name += "_debug";
+  name += debug_suffix(spec.debug);
   if (spec.pdl) name += "_pdl";
   return name;
 }
@@ -137,9 +134,9 @@ template <>
 Status validate(const CacheWriteSpec& spec) {
   if (Status s = check_wide_type("dtype", spec.dtype); !s) return s;
   if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt4)) {
-    return invalid("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
-                   ": must be dtype (" + std::string(data_type_name(spec.dtype)) +
-                   "), fp8_e4m3, fp8_e5m2, int8 or int4");
+    return invalid_spec("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
+                        ": must be dtype (" + std::string(data_type_name(spec.dtype)) +
+                        "), fp8_e4m3, fp8_e5m2, int8 or int4");
   }
   if (Status s = check_quantisation(spec); !s) return s;
   if (Status s = check_rows(spec); !s) return s;

@@ -8,12 +8,14 @@
 
 #include "pagejit/cache_ops.h"
 #include "pagejit/cache_write.h"
+#include "pagejit/indexer.h"
 #include "pagejit/merge_states.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
 #include "templates/shared/attention_params.h"
 #include "templates/shared/cache_ops_params.h"
 #include "templates/shared/cache_write_params.h"
+#include "templates/shared/indexer_params.h"
 #include "templates/shared/merge_states_params.h"
 
 namespace pagejit {
@@ -50,12 +52,16 @@ using CacheWriteConfig = SimpleConfig<CacheWriteSpec, pagejit_shared::CacheWrite
 using CopyBlocksConfig = SimpleConfig<CopyBlocksSpec, pagejit_shared::CopyBlocksConfig>;
 using GatherCacheConfig = SimpleConfig<GatherCacheSpec, pagejit_shared::GatherCacheConfig>;
 using ConvertFloat8Config = SimpleConfig<ConvertFloat8Spec, pagejit_shared::ConvertFloat8Config>;
+using IndexKeyWriteConfig = SimpleConfig<IndexKeyWriteSpec, pagejit_shared::IndexKeyWriteConfig>;
+using IndexKeyGatherConfig = SimpleConfig<IndexKeyGatherSpec, pagejit_shared::IndexKeyGatherConfig>;
 
 // Every family has spec, target, threads_per_cta() and shared_bytes().
-using AnySpec = std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec,
-                             GatherCacheSpec, ConvertFloat8Spec>;
-using AnyConfig = std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
-                               GatherCacheConfig, ConvertFloat8Config>;
+using AnySpec =
+    std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec, GatherCacheSpec,
+                 ConvertFloat8Spec, IndexKeyWriteSpec, IndexKeyGatherSpec>;
+using AnyConfig =
+    std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
+                 GatherCacheConfig, ConvertFloat8Config, IndexKeyWriteConfig, IndexKeyGatherConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {

@@ -24,6 +24,11 @@ Status check_stride(const char* name, int64_t stride, int vector_elements) {
   return invalid(format("{} {}: must be a multiple of {} elements", name, stride, vector_elements));
 }
 
+Status check_multiple(const char* name, int64_t value, int unit) {
+  if (value % unit == 0) return {};
+  return invalid(format("{} {}: must be a multiple of {}", name, value, unit));
+}
+
 Status check_count(const char* name, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
   return invalid(format("{} {}: must be in [{}, {}]", name, value, low, high));

@@ -34,6 +34,9 @@ inline Status check_pointer(const char* name, const void* pointer, uintptr_t ali
 // A stride of `elements` must be a multiple of a vector.
 Status check_stride(const char* name, int64_t stride, int vector_elements);
 
+// kInvalidArgument "name value: must be a multiple of unit".
+Status check_multiple(const char* name, int64_t value, int unit);
+
 // [low, high].
 Status check_count(const char* name, int64_t value, int64_t low, int64_t high);
 

@@ -150,24 +150,16 @@ Status CacheWriteKernel::launch(const CacheWriteArgs& args, Stream stream) const
 }
 
 Status CacheWriteKernel::init_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded(
-      [&] { return pagejit::init_debug_report(*loaded_->parts.driver, report, stream); });
+  return pagejit::init_debug_report(loaded_.get(), report, stream);
 }
 
 Status CacheWriteKernel::read_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] {
-    return pagejit::read_debug_report(
-        *loaded_->parts.driver, report, stream, [](int fault, int index, int64_t value) {
-          return fault == pagejit_shared::kBadSlot
-                     ? format(
-                           "slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * "
-                           "block_size)",
-                           index, value)
-                     : format("positions[{}] is {}: must be in [0, max_position)", index, value);
-        });
-  });
+  return pagejit::read_debug_report(
+      loaded_.get(), report, stream, [](int fault, int index, int64_t value) {
+        return fault == pagejit_shared::kBadSlot
+                   ? bad_slot_sentence(fault, index, value)
+                   : format("positions[{}] is {}: must be in [0, max_position)", index, value);
+      });
 }
 
 const CacheWriteSpec& CacheWriteKernel::spec() const {

@@ -90,6 +90,8 @@ PAGEJIT_FAMILY(CacheWriteSpec)
 PAGEJIT_FAMILY(CopyBlocksSpec)
 PAGEJIT_FAMILY(GatherCacheSpec)
 PAGEJIT_FAMILY(ConvertFloat8Spec)
+PAGEJIT_FAMILY(IndexKeyWriteSpec)
+PAGEJIT_FAMILY(IndexKeyGatherSpec)
 #undef PAGEJIT_FAMILY
 
 template <>

@@ -2,12 +2,6 @@
 // the configuration says; rotates q on the way.
 #pragma once
 
-// A slot that is neither in the cache nor says that its token is not written.
-template <CacheWriteConfig C>
-PAGEJIT_DEVICE bool is_bad_slot(const CacheWriteParams& params, int64_t slot) {
-  return slot < -1 || (slot >= 0 && slot / C.block_size >= params.num_blocks);
-}
-
 // The row of cos_sin for a token.
 template <CacheWriteConfig C>
 PAGEJIT_DEVICE const void* find_cos_sin(const CacheWriteParams& params, int token) {
@@ -36,11 +30,8 @@ PAGEJIT_DEVICE void cache_write(const CacheWriteParams& params) {
   const int token = dev::block_idx_x();
   int64_t slot = dev::load_global_nc(params.slot_mapping + token);
   if constexpr (C.debug) {
-    if (is_bad_slot<C>(params, slot)) {
-      report_lowest(&params.report->findings[pagejit_shared::kBadSlot], token,
-                    [&](int i) { return dev::load_global_nc(params.slot_mapping + i); });
-      slot = -1;
-    }
+    slot = checked_slot<C.block_size>(params, &params.report->findings[pagejit_shared::kBadSlot],
+                                      token, slot);
   }
   const void* cos_sin = find_cos_sin<C>(params, token);
 

@@ -24,3 +24,14 @@ PAGEJIT_DEVICE void report_lowest(pagejit_shared::DebugFinding* finding, int ind
     now = dev::load_global(&finding->index_plus_one);
   } while (now != mine);
 }
+
+// The slot of a token, or -1 after a report where it is neither in the cache nor says that its
+// token is not written. Params has slot_mapping and num_blocks.
+template <int kBlockSize, class Params>
+PAGEJIT_DEVICE int64_t checked_slot(const Params& params, pagejit_shared::DebugFinding* bad_slot,
+                                    int token, int64_t slot) {
+  if (slot >= -1 && (slot < 0 || slot / kBlockSize < params.num_blocks)) return slot;
+  report_lowest(bad_slot, token,
+                [&](int i) { return dev::load_global_nc(params.slot_mapping + i); });
+  return -1;
+}

@@ -43,7 +43,9 @@ std::vector<AnySpec> one_of_each() {
                          .debug = true},
           CopyBlocksSpec{16, true},
           GatherCacheSpec{.kv_dtype = kE4M3, .scale = KvScale::kHead, .debug = true},
-          ConvertFloat8Spec{}};
+          ConvertFloat8Spec{},
+          IndexKeyWriteSpec{.power_of_two_scale = true, .debug = true},
+          IndexKeyGatherSpec{.debug = true}};
 }
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
@@ -127,6 +129,22 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   specs.emplace_back(GatherCacheSpec{.row_alignment = 8});
   specs.emplace_back(ConvertFloat8Spec{kE4M3, kBF16});
   specs.emplace_back(ConvertFloat8Spec{kF32, kE5M2});
+  const auto add_index = [&](auto spec, auto change) {
+    change(spec);
+    specs.emplace_back(spec);
+  };
+  add_index(IndexKeyWriteSpec{}, [](auto&) {});
+  add_index(IndexKeyWriteSpec{}, [](auto& s) { s.dtype = kF16; });
+  add_index(IndexKeyWriteSpec{}, [](auto& s) { s.power_of_two_scale = true; });
+  add_index(IndexKeyGatherSpec{}, [](auto&) {});
+  const auto add_pages = [&](auto change) {
+    add_index(IndexKeyWriteSpec{}, change);
+    add_index(IndexKeyGatherSpec{}, change);
+  };
+  add_pages([](auto& s) { s.head_size = 256; });
+  add_pages([](auto& s) { s.quant_block_size = 64; });
+  add_pages([](auto& s) { s.block_size = 1; });
+  add_pages([](auto& s) { s.row_alignment = 8; });
   std::set<std::string> texts;
   std::set<std::string> names;
   for (const AnySpec& spec : specs) {
@@ -284,6 +302,56 @@ TEST(CacheOpsSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
             "int4");
   EXPECT_EQ(message([](auto& s) { s.row_alignment = 2, s.out_dtype = kF32; }),
             "row_alignment 2: must be a power of two in [4, 16]");
+}
+
+TEST(IndexKeySpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
+  const auto message = [](auto change) {
+    IndexKeyWriteSpec spec;
+    change(spec);
+    return validate(spec).message();
+  };
+  EXPECT_EQ(message([](auto&) {}), "");
+  EXPECT_EQ(message([](auto& s) { s.dtype = kE4M3; }),
+            "dtype 3: legal are f16 (0), bf16 (1) and f32 (2)");
+  EXPECT_EQ(message([](auto& s) { s.head_size = 0; }), "head_size 0: must be in [4, 4096]");
+  const std::string rule = ": must be a multiple of 4 that divides head_size (128)";
+  for (const int size : {0, -4, 2, 96, 256}) {
+    EXPECT_EQ(message([&](auto& s) { s.quant_block_size = size; }),
+              "quant_block_size " + std::to_string(size) + rule);
+  }
+  EXPECT_EQ(message([](auto& s) { s.block_size = 65537; }),
+            "block_size 65537: must be in [1, 65536]");
+  EXPECT_EQ(message([](auto& s) { s.row_alignment = 1; }),
+            "row_alignment 1: must be a power of two in [2, 16]");
+  EXPECT_EQ(validate(IndexKeyGatherSpec{}).message(), "");
+  EXPECT_EQ(validate(IndexKeyGatherSpec{.quant_block_size = 96}).message(),
+            "quant_block_size 96" + rule);
+  EXPECT_EQ(validate(IndexKeyGatherSpec{.row_alignment = 2}).message(),
+            "row_alignment 2: must be a power of two in [4, 16]");
+}
+
+TEST(IndexKeySpecTest, CanonicalTextHasEveryFieldThatIsSet) {
+  EXPECT_EQ(canonical_text(IndexKeyWriteSpec{}),
+            "index_key_write dtype=bf16 head_size=128 quant_block_size=128 block_size=64");
+  EXPECT_EQ(canonical_text(IndexKeyWriteSpec{kF32, 64, 32, 16, true, 8, true}),
+            "index_key_write dtype=f32 head_size=64 quant_block_size=32 block_size=16 "
+            "power_of_two_scale=1 row_alignment=8 debug=1");
+  EXPECT_EQ(canonical_text(IndexKeyGatherSpec{64, 32, 16, 8, true}),
+            "index_key_gather head_size=64 quant_block_size=32 block_size=16 row_alignment=8 "
+            "debug=1");
+}
+
+// A page of one token is 132 bytes: pages that follow each other are then aligned to 4.
+TEST(IndexKeySpecTest, AccessesFitPagesThatFollowEachOther) {
+  const auto vector = [](const IndexKeyGatherSpec& spec) {
+    const auto config = plan_any(spec, *parse_target("sm_90a"));
+    return std::get<IndexKeyGatherConfig>(*config).constants.vector_bytes;
+  };
+  EXPECT_EQ(vector({}), 16);
+  EXPECT_EQ(vector({.block_size = 1}), 4);
+  EXPECT_EQ(vector({.block_size = 2}), 8);
+  EXPECT_EQ(vector({.row_alignment = 8}), 8);
+  EXPECT_EQ(vector({.head_size = 60, .quant_block_size = 60}), 4);
 }
 
 TEST(CacheOpsSpecTest, CanonicalTextHasEveryFieldThatIsSet) {

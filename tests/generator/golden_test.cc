@@ -85,6 +85,8 @@ TEST(GoldenSourceTest, OtherFamilies) {
   compare_golden(CopyBlocksSpec{}, false);
   compare_golden(GatherCacheSpec{}, false);
   compare_golden(ConvertFloat8Spec{}, false);
+  compare_golden(IndexKeyWriteSpec{}, false);
+  compare_golden(IndexKeyGatherSpec{}, false);
 }
 
 }  // namespace

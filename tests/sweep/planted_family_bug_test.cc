@@ -11,13 +11,23 @@
 #include "runtime/engine/dependencies.h"
 #include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
+#include "tests/sweep/index_keys_batch.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
 
-enum class Family { kMergeStates, kCacheWrite, kCopyBlocks, kGatherCache, kConvertFloat8 };
+enum class Family {
+  kMergeStates,
+  kCacheWrite,
+  kCopyBlocks,
+  kGatherCache,
+  kConvertFloat8,
+  kIndexKeys,
+};
+constexpr Family kFamilies[] = {Family::kMergeStates, Family::kCacheWrite,    Family::kCopyBlocks,
+                                Family::kGatherCache, Family::kConvertFloat8, Family::kIndexKeys};
 
 struct PlantedBug {
   const char* name;
@@ -37,6 +47,9 @@ constexpr const char* kRope = "cache_write/rope.cuh";
 constexpr const char* kFloat8 = "elements/float8.cuh";
 constexpr const char* kRoundFloat8 = "elements/round_float8.cuh";
 constexpr const char* kElements = "elements/elements.cuh";
+constexpr const char* kPlace = "elements/token_place.cuh";
+constexpr const char* kWriteKeys = "indexer/write_keys.cuh";
+constexpr const char* kGatherKeys = "indexer/gather_keys.cuh";
 
 const PlantedBug kBugs[] = {
     {"PositiveInfinityIsAWeight", Family::kMergeStates, kMerge,
@@ -123,10 +136,10 @@ const PlantedBug kBugs[] = {
     {"CopiesRunIntoTheGap", Family::kCopyBlocks, kCopy,
      "if (at < params.block_bytes) bits[i].store",
      "if (at < params.block_bytes + 32) bits[i].store"},
-    {"SequenceIsTheOneBefore", Family::kGatherCache, kGather, "+ middle) <= token",
+    {"SequenceIsTheOneBefore", Family::kGatherCache, kPlace, "+ middle) <= token",
      "+ middle) < token"},
-    {"StartsAreIgnored", Family::kGatherCache, kGather, "params.seq_starts != nullptr", "false"},
-    {"TableRowIsTheFirst", Family::kGatherCache, kGather, "seq_idx * params.block_table_stride",
+    {"StartsAreIgnored", Family::kGatherCache, kPlace, "params.seq_starts != nullptr", "false"},
+    {"TableRowIsTheFirst", Family::kGatherCache, kPlace, "seq_idx * params.block_table_stride",
      "0"},
     {"TokensBehindTheLastAreWritten", Family::kGatherCache, kGather,
      "if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;", ""},
@@ -152,6 +165,31 @@ const PlantedBug kBugs[] = {
     {"ConversionIgnoresTheScale", Family::kConvertFloat8, kConvert, "* params.scale;", ";"},
     {"ConversionMultiplies", Family::kConvertFloat8, kConvert, "values[i] /= params.scale",
      "values[i] *= params.scale"},
+    {"KeysWithoutASlotAreWritten", Family::kIndexKeys, kWriteKeys, "if (slot < 0) return;", ""},
+    {"KeysHaveNoFloor", Family::kIndexKeys, kWriteKeys, "greatest = 1e-4f", "greatest = 0.0f"},
+    {"NegativeKeysHaveNoScale", Family::kIndexKeys, kWriteKeys,
+     "values[i] < 0.0f ? -values[i] : values[i]", "values[i]"},
+    {"ScaleOfKeysIsThatOfALane", Family::kIndexKeys, kWriteKeys, "C.threads_per_row / 2; mask > 0",
+     "C.threads_per_row / 4; mask > 0"},
+    {"ScalesOfKeysAreNotRounded", Family::kIndexKeys, kWriteKeys,
+     "if constexpr (!C.is_power_of_two_scale) return scale;", "return scale;"},
+    {"ScalesOfKeysAreRoundedDown", Family::kIndexKeys, kWriteKeys, "(bits + kDigits)", "bits"},
+    {"PowersOfTwoAreRoundedUp", Family::kIndexKeys, kWriteKeys, "(bits + kDigits)",
+     "(bits + kDigits + 1)"},
+    {"QuantBlocksAreTheFirst", Family::kIndexKeys, kWriteKeys,
+     "params.k_stride_token + first_of_row", "params.k_stride_token"},
+    {"QuantBlocksShareTheirScale", Family::kIndexKeys, kWriteKeys,
+     "in_block * kRowsPerToken + quant_block", "in_block * kRowsPerToken"},
+    {"PagesOfKeysAreOneTokenLong", Family::kIndexKeys, kWriteKeys, "slot / C.block_size;", "slot;"},
+    {"KeysAreMultiplied", Family::kIndexKeys, kWriteKeys, "values[i] / scale", "values[i] * scale"},
+    {"TokensBehindTheLastAreGathered", Family::kIndexKeys, kGatherKeys,
+     "if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;",
+     "if (token >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs) + 1) return;"},
+    {"GatheredKeysAreTheFirstOfThePage", Family::kIndexKeys, kGatherKeys,
+     "static_cast<int64_t>(place.in_block) * C.head_size", "0"},
+    {"GatheredScalesAreTheFirstOfThePage", Family::kIndexKeys, kGatherKeys,
+     "static_cast<int64_t>(place.in_block) * kScales", "0"},
+    {"OneScaleOfATokenIsGathered", Family::kIndexKeys, kGatherKeys, "i < kScales", "i < 1"},
 };
 
 class PlantedFamilyBugTest : public EmulatorTest {
@@ -199,6 +237,8 @@ class PlantedFamilyBugTest : public EmulatorTest {
         return find_gather_bug(bugged);
       case Family::kConvertFloat8:
         return find_convert_bug(bugged);
+      case Family::kIndexKeys:
+        return find_index_key_bug(bugged);
     }
     return "";
   }
@@ -293,14 +333,28 @@ class PlantedFamilyBugTest : public EmulatorTest {
     return "";
   }
 
+  std::string find_index_key_bug(Engine& bugged) {
+    const IndexKeyWriteSpec wide{.dtype = DataType::kFloat32, .block_size = 4};
+    const IndexKeyWriteSpec small{
+        .head_size = 96, .quant_block_size = 32, .block_size = 5, .power_of_two_scale = true};
+    for (const IndexKeyWriteSpec& spec : {wide, small}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault =
+          check_index_key_write(bugged, session(), {.spec = spec, .num_blocks = 13});
+      if (!fault.empty()) return fault;
+    }
+    const IndexKeyGatherSpec gather{.head_size = 96, .quant_block_size = 32, .block_size = 5};
+    EXPECT_TRUE(bugged.prepare(gather).is_ok());
+    return check_index_key_gather(bugged, session(), {.spec = gather, .page_gap = 16});
+  }
+
   std::string changed_;
 };
 
 TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
   for (const HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
     const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
-    for (const Family family : {Family::kMergeStates, Family::kCacheWrite, Family::kCopyBlocks,
-                                Family::kGatherCache, Family::kConvertFloat8}) {
+    for (const Family family : kFamilies) {
       EXPECT_EQ(find_bug(*engine, family), "") << static_cast<int>(family) << report();
     }
   }

@@ -91,6 +91,15 @@ TEST_P(FamilyMatrixTest, CacheOperationsCompileWithoutSpills) {
   }
 }
 
+TEST_P(FamilyMatrixTest, IndexKeysCompileWithoutSpills) {
+  for (const DataType type : kWideTypes) {
+    expect_clean(IndexKeyWriteSpec{.dtype = type, .power_of_two_scale = type != kWideTypes[0]});
+  }
+  expect_clean(IndexKeyWriteSpec{.head_size = 512, .block_size = 1, .debug = true});
+  expect_clean(IndexKeyGatherSpec{});
+  expect_clean(IndexKeyGatherSpec{.head_size = 512, .block_size = 1, .debug = true});
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest,
                          ::testing::Values(*parse_target("sm_75"), *parse_target("sm_80"),
                                            *parse_target("sm_89"), *parse_target("sm_90"),

@@ -1,0 +1,87 @@
+// What host and device agree on for the kernels of a sparse-attention indexer: their configurations
+// (compile time) and their parameters (launch). Plain C++20 without includes but its neighbours.
+#pragma once
+
+#include "templates/shared/debug_report.h"
+#include "templates/shared/elements.h"
+
+namespace pagejit_shared {
+
+// ---- Pages of index keys ----
+
+// A page: the codes of its tokens, [block_size, head_size], then their scales, [block_size,
+// head_size / quant_block_size] of f32.
+PAGEJIT_HOST_DEVICE constexpr long long index_scales_offset(int block_size, int head_size) {
+  return static_cast<long long>(block_size) * head_size;
+}
+
+// ---- Quantising and writing keys ----
+
+// A row is what one token has in one quant block. A group of threads_per_row threads, a power of two
+// and at most a warp, does a row in vectors.
+struct IndexKeyWriteConfig {
+  Element dtype;
+  int head_size;
+  int quant_block_size;
+  int block_size;
+  bool is_power_of_two_scale;
+  int vector_elements;
+  int threads_per_row;
+  int num_threads;
+  bool has_float8_convert;  // the target has instructions for it
+  bool debug;
+};
+
+// Kinds of faults, by token.
+enum IndexKeyWriteFault : int {
+  kBadKeySlot = 0,  // value: the slot, less than -1 or beyond the cache
+};
+
+struct IndexKeyWriteParams {
+  const void* k;                  // [num_tokens, head_size]
+  void* cache;                    // pages
+  const long long* slot_mapping;  // [num_tokens]; negative: the token is not written
+  DebugReport* report;
+  long long k_stride_token;  // elements
+  long long block_stride_bytes;
+  long long num_blocks;  // debug kernels
+  int num_tokens;
+};
+// Grid: x = num_threads / threads_per_row rows, those of a token one behind the other.
+
+// ---- Gathering keys ----
+
+// A token's codes are copied by threads_per_token threads, a power of two and at most a warp.
+struct IndexKeyGatherConfig {
+  int head_size;
+  int quant_block_size;
+  int block_size;
+  int vector_bytes;
+  int threads_per_token;
+  int num_threads;
+  bool debug;
+};
+
+// Kinds of faults, by token of the result.
+enum IndexKeyGatherFault : int {
+  kBadKeyBlock = 0,  // value: the block, not in [0, num_blocks)
+};
+
+struct IndexKeyGatherParams {
+  const void* cache;
+  void* k_out;       // codes [num_tokens, head_size]
+  float* scale_out;  // [num_tokens, head_size / quant_block_size]
+  const int* block_table;
+  const int* cu_seq_lens;  // [num_seqs + 1]
+  const int* seq_starts;   // [num_seqs]; null: all 0
+  DebugReport* report;
+  long long block_stride_bytes;
+  long long block_table_stride;
+  long long k_out_stride_token;      // bytes
+  long long scale_out_stride_token;  // elements
+  long long num_blocks;              // debug kernels
+  int num_seqs;
+};
+// Grid: x = num_threads / threads_per_token tokens of the result.
+
+}  // namespace pagejit_shared
