@@ -30,9 +30,7 @@ std::string gather_name(const GatherCacheSpec& spec) {
   if (value_head_size(spec) != spec.head_size) name += "_v" + std::to_string(spec.head_size_v);
   name += "_b" + std::to_string(spec.block_size);
   if (spec.layout == KvLayout::kVllm) name += "_vllm";
-  if (spec.row_alignment != GatherCacheSpec{}.row_alignment) {
-    name += "_a" + std::to_string(spec.row_alignment);
-  }
+  name += row_alignment_suffix(spec.row_alignment);
   return name + debug_suffix(spec.debug);
 }
 
@@ -114,9 +112,7 @@ std::string canonical_text(const GatherCacheSpec& spec) {
   if (value_head_size(spec) != spec.head_size) text += text_field("head_size_v", spec.head_size_v);
   text += text_field("block_size", spec.block_size);
   if (spec.layout == KvLayout::kVllm) text += text_field("layout", "vllm");
-  if (spec.row_alignment != GatherCacheSpec{}.row_alignment) {
-    text += text_field("row_alignment", spec.row_alignment);
-  }
+  text += row_alignment_text(spec.row_alignment);
   return text + text_switch("debug", spec.debug);
 }
 

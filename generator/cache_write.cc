@@ -120,9 +120,7 @@ std::string kernel_name(const CacheWriteSpec& spec) {
     name += "_" + rope_name(spec.rope) + std::to_string(spec.rotary_dim) + "_" +
             std::string(data_type_name(spec.cos_sin_dtype));
   }
-  if (spec.row_alignment != CacheWriteSpec{}.row_alignment) {
-    name += "_a" + std::to_string(spec.row_alignment);
-  }
+  name += row_alignment_suffix(spec.row_alignment);
   name += debug_suffix(spec.debug);
   if (spec.pdl) name += "_pdl";
   return name;
@@ -164,9 +162,7 @@ std::string canonical_text(const CacheWriteSpec& spec) {
   if (spec.cos_sin_dtype != defaults.cos_sin_dtype) {
     text += text_field("cos_sin", data_type_name(spec.cos_sin_dtype));
   }
-  if (spec.row_alignment != defaults.row_alignment) {
-    text += text_field("row_alignment", spec.row_alignment);
-  }
+  text += row_alignment_text(spec.row_alignment);
   return text + text_switch("debug", spec.debug) + text_switch("pdl", spec.pdl);
 }
 

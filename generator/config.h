@@ -37,7 +37,7 @@ struct KernelConfig {
   int tile_tokens() const { return attention.token_groups * attention.group_tokens; }
 };
 
-// The same for families whose kernels use no dynamic shared memory.
+// The same for the other families.
 template <class Spec, class Constants>
 struct SimpleConfig {
   Spec spec;
@@ -45,7 +45,10 @@ struct SimpleConfig {
   Constants constants;
 
   int threads_per_cta() const { return constants.num_threads; }
-  int shared_bytes() const { return 0; }
+  int shared_bytes() const {
+    if constexpr (requires { constants.shared_bytes; }) return constants.shared_bytes;
+    return 0;
+  }
 };
 using MergeStatesConfig = SimpleConfig<MergeStatesSpec, pagejit_shared::MergeStatesConfig>;
 using CacheWriteConfig = SimpleConfig<CacheWriteSpec, pagejit_shared::CacheWriteConfig>;
@@ -54,14 +57,15 @@ using GatherCacheConfig = SimpleConfig<GatherCacheSpec, pagejit_shared::GatherCa
 using ConvertFloat8Config = SimpleConfig<ConvertFloat8Spec, pagejit_shared::ConvertFloat8Config>;
 using IndexKeyWriteConfig = SimpleConfig<IndexKeyWriteSpec, pagejit_shared::IndexKeyWriteConfig>;
 using IndexKeyGatherConfig = SimpleConfig<IndexKeyGatherSpec, pagejit_shared::IndexKeyGatherConfig>;
+using TopKConfig = SimpleConfig<TopKSpec, pagejit_shared::TopKConfig>;
 
 // Every family has spec, target, threads_per_cta() and shared_bytes().
 using AnySpec =
     std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec, GatherCacheSpec,
-                 ConvertFloat8Spec, IndexKeyWriteSpec, IndexKeyGatherSpec>;
-using AnyConfig =
-    std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
-                 GatherCacheConfig, ConvertFloat8Config, IndexKeyWriteConfig, IndexKeyGatherConfig>;
+                 ConvertFloat8Spec, IndexKeyWriteSpec, IndexKeyGatherSpec, TopKSpec>;
+using AnyConfig = std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
+                               GatherCacheConfig, ConvertFloat8Config, IndexKeyWriteConfig,
+                               IndexKeyGatherConfig, TopKConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {

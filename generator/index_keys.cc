@@ -36,21 +36,6 @@ std::string page_name(const Spec& spec) {
          "_b" + std::to_string(spec.block_size);
 }
 
-template <class Spec>
-std::string alignment_text(const Spec& spec) {
-  return spec.row_alignment == Spec{}.row_alignment
-             ? ""
-             : text_field("row_alignment", spec.row_alignment);
-}
-
-template <class Spec>
-std::string name_suffix(const Spec& spec) {
-  std::string suffix;
-  if (spec.row_alignment != Spec{}.row_alignment)
-    suffix = "_a" + std::to_string(spec.row_alignment);
-  return suffix + debug_suffix(spec.debug);
-}
-
 // The most elements, a power of two and at most `most`, that divide a row of codes and a page.
 template <class Spec>
 int vector_of(const Spec& spec, int row, int most) {
@@ -68,11 +53,13 @@ int threads_for(int elements, int vector) {
 
 std::string write_name(const IndexKeyWriteSpec& spec) {
   return "pagejit_index_key_write_" + std::string(data_type_name(spec.dtype)) + page_name(spec) +
-         (spec.power_of_two_scale ? "_p2" : "") + name_suffix(spec);
+         (spec.power_of_two_scale ? "_p2" : "") + row_alignment_suffix(spec.row_alignment) +
+         debug_suffix(spec.debug);
 }
 
 std::string gather_name(const IndexKeyGatherSpec& spec) {
-  return "pagejit_index_key_gather" + page_name(spec) + name_suffix(spec);
+  return "pagejit_index_key_gather" + page_name(spec) + row_alignment_suffix(spec.row_alignment) +
+         debug_suffix(spec.debug);
 }
 
 }  // namespace
@@ -102,12 +89,12 @@ Status supports(const IndexKeyGatherSpec& spec, const Target& target) {
 template <>
 std::string canonical_text(const IndexKeyWriteSpec& spec) {
   return "index_key_write" + text_field("dtype", data_type_name(spec.dtype)) + page_text(spec) +
-         text_switch("power_of_two_scale", spec.power_of_two_scale) + alignment_text(spec) +
-         text_switch("debug", spec.debug);
+         text_switch("power_of_two_scale", spec.power_of_two_scale) +
+         row_alignment_text(spec.row_alignment) + text_switch("debug", spec.debug);
 }
 template <>
 std::string canonical_text(const IndexKeyGatherSpec& spec) {
-  return "index_key_gather" + page_text(spec) + alignment_text(spec) +
+  return "index_key_gather" + page_text(spec) + row_alignment_text(spec.row_alignment) +
          text_switch("debug", spec.debug);
 }
 

@@ -128,6 +128,14 @@ std::string element_name(pagejit_shared::Element element) {
   return "unknown";
 }
 
+std::string row_alignment_text(int alignment) {
+  return alignment == 16 ? "" : text_field("row_alignment", alignment);
+}
+
+std::string row_alignment_suffix(int alignment) {
+  return alignment == 16 ? "" : "_a" + std::to_string(alignment);
+}
+
 std::string debug_suffix(bool debug) { return debug ? "_debug" : ""; }
 
 std::string banner(std::string_view what, const std::string& canonical_text) {

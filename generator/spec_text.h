@@ -63,6 +63,10 @@ std::string scale_text(KvScale scale);
 std::string scale_constant(pagejit_shared::KvScale scale);
 std::string layout_constant(pagejit_shared::KvLayout layout);
 
+// " row_alignment=value" and "_avalue", of a kernel's name, where it is not 16.
+std::string row_alignment_text(int alignment);
+std::string row_alignment_suffix(int alignment);
+
 // "_debug" where it is set: of kernel names.
 std::string debug_suffix(bool debug);
 

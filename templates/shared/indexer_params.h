@@ -84,4 +84,58 @@ struct IndexKeyGatherParams {
 };
 // Grid: x = num_threads / threads_per_token tokens of the result.
 
+// ---- Which columns of its logits a row has ----
+
+// Row r is query token r % next_n of sequence r / next_n and has [0, seq_lens[r / next_n] - next_n +
+// r % next_n + 1) where there are seq_lens, else [row_begins[r], row_ends[r]).
+struct RowRanges {
+  const int* row_begins;  // [num_rows]; null: all 0
+  const int* row_ends;    // [num_rows]
+  const int* seq_lens;    // [num_rows / next_n], or null
+  int next_n;
+};
+
+// Kinds of faults, by row.
+enum RowRangeFault : int {
+  kBadRowBegin = 0,  // value: the begin, negative
+  kBadRowEnd = 1,    // value: the end, beyond the columns
+};
+
+// ---- The greatest values of each row ----
+
+// A CTA does a row. Values become numbers of 32 bits in the same order; digit by digit, from the
+// top, it counts how many have each digit.
+struct TopKConfig {
+  int vector_elements;  // of one access
+  int num_threads;
+  int shared_bytes;  // of TopKShared
+  bool debug;
+};
+// Bits of the digits: the counts of one fit 8 KiB.
+constexpr int kTopKDigits = 3;
+PAGEJIT_HOST_DEVICE constexpr int top_k_shift(int digit) {
+  return digit == 0 ? 21 : digit == 1 ? 10 : 0;
+}
+constexpr int kTopKBins = 2048;  // of the longest digit
+constexpr int kTopKMaxWarps = 32;
+
+struct TopKShared {
+  int counts[kTopKBins];  // of values, by digit
+  int warp_sums[2][kTopKMaxWarps];
+  int chosen_bin;  // the digit of the last value that is taken
+  int num_above;   // values with a greater one
+};
+
+struct TopKParams {
+  const float* logits;  // [num_rows, columns]
+  int* indices;         // [num_rows, k]
+  RowRanges ranges;
+  DebugReport* report;
+  long long logits_stride;
+  long long indices_stride;
+  int num_columns;
+  int k;
+};
+// Grid: x = row.
+
 }  // namespace pagejit_shared

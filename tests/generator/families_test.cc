@@ -45,7 +45,8 @@ std::vector<AnySpec> one_of_each() {
           GatherCacheSpec{.kv_dtype = kE4M3, .scale = KvScale::kHead, .debug = true},
           ConvertFloat8Spec{},
           IndexKeyWriteSpec{.power_of_two_scale = true, .debug = true},
-          IndexKeyGatherSpec{.debug = true}};
+          IndexKeyGatherSpec{.debug = true},
+          TopKSpec{.debug = true}};
 }
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
@@ -145,6 +146,8 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   add_pages([](auto& s) { s.quant_block_size = 64; });
   add_pages([](auto& s) { s.block_size = 1; });
   add_pages([](auto& s) { s.row_alignment = 8; });
+  specs.emplace_back(TopKSpec{});
+  specs.emplace_back(TopKSpec{.row_alignment = 4});
   std::set<std::string> texts;
   std::set<std::string> names;
   for (const AnySpec& spec : specs) {
@@ -339,6 +342,14 @@ TEST(IndexKeySpecTest, CanonicalTextHasEveryFieldThatIsSet) {
   EXPECT_EQ(canonical_text(IndexKeyGatherSpec{64, 32, 16, 8, true}),
             "index_key_gather head_size=64 quant_block_size=32 block_size=16 row_alignment=8 "
             "debug=1");
+}
+
+TEST(TopKSpecTest, RulesAndText) {
+  EXPECT_EQ(validate(TopKSpec{}).message(), "");
+  EXPECT_EQ(validate(TopKSpec{.row_alignment = 2}).message(),
+            "row_alignment 2: must be a power of two in [4, 16]");
+  EXPECT_EQ(canonical_text(TopKSpec{}), "top_k");
+  EXPECT_EQ(canonical_text(TopKSpec{8, true}), "top_k row_alignment=8 debug=1");
 }
 
 // A page of one token is 132 bytes: pages that follow each other are then aligned to 4.

@@ -14,6 +14,7 @@
 #include "tests/sweep/index_keys_batch.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/test_device.h"
+#include "tests/sweep/top_k_batch.h"
 
 namespace pagejit {
 namespace {
@@ -25,9 +26,11 @@ enum class Family {
   kGatherCache,
   kConvertFloat8,
   kIndexKeys,
+  kTopK,
 };
 constexpr Family kFamilies[] = {Family::kMergeStates, Family::kCacheWrite,    Family::kCopyBlocks,
-                                Family::kGatherCache, Family::kConvertFloat8, Family::kIndexKeys};
+                                Family::kGatherCache, Family::kConvertFloat8, Family::kIndexKeys,
+                                Family::kTopK};
 
 struct PlantedBug {
   const char* name;
@@ -49,6 +52,8 @@ constexpr const char* kRoundFloat8 = "elements/round_float8.cuh";
 constexpr const char* kElements = "elements/elements.cuh";
 constexpr const char* kPlace = "elements/token_place.cuh";
 constexpr const char* kWriteKeys = "indexer/write_keys.cuh";
+constexpr const char* kTopKRows = "indexer/top_k.cuh";
+constexpr const char* kRowRange = "indexer/row_range.cuh";
 constexpr const char* kGatherKeys = "indexer/gather_keys.cuh";
 
 const PlantedBug kBugs[] = {
@@ -190,6 +195,39 @@ const PlantedBug kBugs[] = {
     {"GatheredScalesAreTheFirstOfThePage", Family::kIndexKeys, kGatherKeys,
      "static_cast<int64_t>(place.in_block) * kScales", "0"},
     {"OneScaleOfATokenIsGathered", Family::kIndexKeys, kGatherKeys, "i < kScales", "i < 1"},
+    {"NaNIsTheGreatest", Family::kTopK, kTopKRows, "if (!(value == value)) return 0;", ""},
+    {"ZerosDiffer", Family::kTopK, kTopKRows, "value + 0.0f", "value"},
+    {"NegativeValuesRiseWithTheirSize", Family::kTopK, kTopKRows, "? 0xffffffffu : 0x80000000u",
+     "? 0x80000000u : 0x80000000u"},
+    {"ShortRowsAreNotPadded", Family::kTopK, kTopKRows, "i < length ? i : -1", "i"},
+    {"VectorsAcrossTheBeginAreSkipped", Family::kTopK, kTopKRows, "range.begin / kVector * kVector",
+     "(range.begin + kVector - 1) / kVector * kVector"},
+    {"LastVectorIsDropped", Family::kTopK, kTopKRows, "range.end - first + kVector - 1",
+     "range.end - first"},
+    {"ValuesBehindTheRowCount", Family::kTopK, kTopKRows, "if (!holds(column + i)) continue;", ""},
+    {"EqualValuesAreTakenFromAnywhere", Family::kTopK, kTopKRows,
+     "!is_tied || tied_before < threshold.num_tied", "!is_tied || counts >> 16 != 0"},
+    {"OneMoreOfTheEqualIsTaken", Family::kTopK, kTopKRows,
+     "!is_tied || tied_before < threshold.num_tied",
+     "!is_tied || tied_before <= threshold.num_tied"},
+    {"PlaceCountsTheEqualThatAreLeft", Family::kTopK, kTopKRows,
+     "tied_before < threshold.num_tied ? tied_before : threshold.num_tied", "tied_before"},
+    {"IndicesCountFromTheFirstColumn", Family::kTopK, kTopKRows, "column - row.range.begin",
+     "column"},
+    {"BinIsOneTooLow", Family::kTopK, kTopKRows, "if (above + count >= num_tied) {",
+     "if (above + count > num_tied) {"},
+    {"WarpsBeforeAreForgotten", Family::kTopK, kTopKRows,
+     "tied = sum_of_warps_before(shared.warp_sums[1])", "tied = 0"},
+    {"LastDigitIsIgnored", Family::kTopK, kTopKRows, "digit < pagejit_shared::kTopKDigits",
+     "digit < pagejit_shared::kTopKDigits - 1"},
+    {"CountsAreNotCleared", Family::kTopK, kTopKRows, "shared.counts[bin] = 0;",
+     "if (digit == 0) shared.counts[bin] = 0;"},
+    {"OtherPrefixesAreCounted", Family::kTopK, kTopKRows,
+     "digit == 0 || key >> prefix_shift == threshold.prefix", "true"},
+    {"FirstTokenSeesTheNext", Family::kTopK, kRowRange, "seq_len - ranges.next_n + row",
+     "seq_len - 1 + row"},
+    {"TokensAreTheSame", Family::kTopK, kRowRange, "row % ranges.next_n + 1", "ranges.next_n"},
+    {"BeginsAreIgnored", Family::kTopK, kRowRange, "ranges.row_begins == nullptr ? 0", "true ? 0"},
 };
 
 class PlantedFamilyBugTest : public EmulatorTest {
@@ -239,6 +277,8 @@ class PlantedFamilyBugTest : public EmulatorTest {
         return find_convert_bug(bugged);
       case Family::kIndexKeys:
         return find_index_key_bug(bugged);
+      case Family::kTopK:
+        return find_top_k_bug(bugged);
     }
     return "";
   }
@@ -346,6 +386,21 @@ class PlantedFamilyBugTest : public EmulatorTest {
     const IndexKeyGatherSpec gather{.head_size = 96, .quant_block_size = 32, .block_size = 5};
     EXPECT_TRUE(bugged.prepare(gather).is_ok());
     return check_index_key_gather(bugged, session(), {.spec = gather, .page_gap = 16});
+  }
+
+  std::string find_top_k_bug(Engine& bugged) {
+    const TopKOptions cases[] = {
+        {.k = 100, .lengths = {99, 100, 101, 700}, .last_begin = 9},
+        {.kind = LogitKind::kLowBits, .k = 100, .lengths = {3000, 150}, .next_n = 2},
+        {.kind = LogitKind::kFew, .k = 100, .lengths = {3000, 170}},
+        {.kind = LogitKind::kSpecial, .k = 290, .lengths = {300, 291, 10}},
+    };
+    for (const TopKOptions& options : cases) {
+      EXPECT_TRUE(bugged.prepare(options.spec).is_ok());
+      const std::string fault = check_top_k(bugged, session(), options);
+      if (!fault.empty()) return fault;
+    }
+    return "";
   }
 
   std::string changed_;

@@ -100,6 +100,10 @@ TEST_P(FamilyMatrixTest, IndexKeysCompileWithoutSpills) {
   expect_clean(IndexKeyGatherSpec{.head_size = 512, .block_size = 1, .debug = true});
 }
 
+TEST_P(FamilyMatrixTest, TopKCompilesWithoutSpills) {
+  for (const int alignment : {4, 8, 16}) expect_clean(TopKSpec{alignment, alignment == 4});
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest,
                          ::testing::Values(*parse_target("sm_75"), *parse_target("sm_80"),
                                            *parse_target("sm_89"), *parse_target("sm_90"),

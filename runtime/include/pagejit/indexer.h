@@ -1,6 +1,6 @@
 // The kernels of a sparse-attention indexer (DeepSeek-V3.2): quantising index keys into a paged
-// cache and gathering them back. Thread-safety: specs and arguments are plain values; a handle may
-// be launched from any number of threads at once.
+// cache, gathering them back, and the greatest values of rows of logits. Thread-safety: specs and
+// arguments are plain values; a handle may be launched from any number of threads at once.
 //
 // The format of a page is vLLM's (indexer_k_quant_and_cache): block_size * head_size codes of e4m3,
 // token by token, then block_size * (head_size / quant_block_size) scales of f32; value = code *
@@ -22,6 +22,7 @@ namespace pagejit {
 
 class IndexKeyWriteKernel;
 class IndexKeyGatherKernel;
+class TopKKernel;
 
 // Bytes of a page.
 constexpr int64_t index_page_bytes(int block_size, int head_size, int quant_block_size) {
@@ -128,6 +129,59 @@ struct IndexKeyGatherArgs {
   void* debug_report = nullptr;
 };
 
+// ---- Which columns of the logits a row has ----
+
+// One of two ways; device pointers.
+struct IndexRowRanges {
+  // As prefill has it: row r has the columns [row_begins[r], row_ends[r]); row_begins null: all 0.
+  const int32_t* row_begins = nullptr;  // int32 [num_rows]
+  const int32_t* row_ends = nullptr;    // int32 [num_rows]
+  // As decode has it: row r is query token i = r % next_n of sequence s = r / next_n, which sees
+  // the columns [0, seq_lens[s] - next_n + i + 1). The others are null.
+  const int32_t* seq_lens = nullptr;  // int32 [num_rows / next_n]
+  int32_t next_n = 1;                 // at least 1, divides num_rows
+};
+
+// ---- The greatest values of each row (vLLM: top_k_per_row_prefill and _decode) ----
+
+struct PAGEJIT_EXPORT TopKSpec {
+  using Handle = TopKKernel;
+
+  // What logits and their stride are multiples of, in bytes: 4, 8 or 16.
+  int row_alignment = 16;
+  bool debug = false;  // check every row's range, report that of the lowest row
+
+  bool operator==(const TopKSpec&) const = default;
+};
+
+// The canonical text is e.g. "top_k"; row_alignment and debug follow where they are not the
+// default.
+template <>
+PAGEJIT_EXPORT Status validate(const TopKSpec& spec);
+template <>
+PAGEJIT_EXPORT Status supports(const TopKSpec& spec, const Target& target);
+template <>
+PAGEJIT_EXPORT std::string canonical_text(const TopKSpec& spec);
+
+// Device pointers; strides count elements. Row r of the result holds the indices of the k greatest
+// of the row's logits, counted from the row's begin, in rising order, and -1 behind them where the
+// row has fewer than k. Of equal values those with the lowest indices are taken, so the result
+// depends on the row alone. -0 equals 0. -inf is a value like any other; NaN is below all: both are
+// taken where there is nothing greater. Logits outside of a row's range are not read.
+struct TopKArgs {
+  const float* logits = nullptr;  // [num_rows, num_columns]
+  int64_t logits_stride = 0;
+  IndexRowRanges ranges;
+  int32_t num_rows = 0;        // 0 launches nothing
+  int32_t num_columns = 0;     // ranges are cut off here
+  int32_t k = 0;               // at least 1
+  int32_t* indices = nullptr;  // [num_rows, k]
+  int64_t indices_stride = 0;
+
+  // Where the spec has debug; as in CacheWriteArgs.
+  void* debug_report = nullptr;
+};
+
 // ---- Handles, made by Engine::prepare() ----
 
 // launch() enqueues one launch on `stream`: it never allocates, locks or reads device memory on
@@ -144,6 +198,13 @@ class PAGEJIT_EXPORT IndexKeyWriteKernel : public KernelHandle {
 class PAGEJIT_EXPORT IndexKeyGatherKernel : public KernelHandle {
  public:
   Status launch(const IndexKeyGatherArgs& args, Stream stream) const;
+  Status init_debug_report(void* report, Stream stream) const;
+  Status read_debug_report(void* report, Stream stream) const;
+};
+
+class PAGEJIT_EXPORT TopKKernel : public KernelHandle {
+ public:
+  Status launch(const TopKArgs& args, Stream stream) const;
   Status init_debug_report(void* report, Stream stream) const;
   Status read_debug_report(void* report, Stream stream) const;
 };
