@@ -58,14 +58,15 @@ using ConvertFloat8Config = SimpleConfig<ConvertFloat8Spec, pagejit_shared::Conv
 using IndexKeyWriteConfig = SimpleConfig<IndexKeyWriteSpec, pagejit_shared::IndexKeyWriteConfig>;
 using IndexKeyGatherConfig = SimpleConfig<IndexKeyGatherSpec, pagejit_shared::IndexKeyGatherConfig>;
 using TopKConfig = SimpleConfig<TopKSpec, pagejit_shared::TopKConfig>;
+using IndexLogitsConfig = SimpleConfig<IndexLogitsSpec, pagejit_shared::IndexLogitsConfig>;
 
 // Every family has spec, target, threads_per_cta() and shared_bytes().
-using AnySpec =
-    std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec, GatherCacheSpec,
-                 ConvertFloat8Spec, IndexKeyWriteSpec, IndexKeyGatherSpec, TopKSpec>;
+using AnySpec = std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec,
+                             GatherCacheSpec, ConvertFloat8Spec, IndexKeyWriteSpec,
+                             IndexKeyGatherSpec, TopKSpec, IndexLogitsSpec>;
 using AnyConfig = std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
                                GatherCacheConfig, ConvertFloat8Config, IndexKeyWriteConfig,
-                               IndexKeyGatherConfig, TopKConfig>;
+                               IndexKeyGatherConfig, TopKConfig, IndexLogitsConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {

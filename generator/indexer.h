@@ -9,8 +9,10 @@ namespace pagejit {
 Result<IndexKeyWriteConfig> plan(const IndexKeyWriteSpec& spec, const Target& target);
 Result<IndexKeyGatherConfig> plan(const IndexKeyGatherSpec& spec, const Target& target);
 Result<TopKConfig> plan(const TopKSpec& spec, const Target& target);
+Result<IndexLogitsConfig> plan(const IndexLogitsSpec& spec, const Target& target);
 EntryText entry_text(const IndexKeyWriteConfig& config);
 EntryText entry_text(const IndexKeyGatherConfig& config);
 EntryText entry_text(const TopKConfig& config);
+EntryText entry_text(const IndexLogitsConfig& config);
 
 }  // namespace pagejit

@@ -173,6 +173,9 @@ std::string abi_of(const IndexKeyWriteConfig&) {
 std::string abi_of(const IndexKeyGatherConfig&) {
   return small_abi<pagejit_shared::IndexKeyGatherParams>("index-key-gather");
 }
+std::string abi_of(const IndexLogitsConfig&) {
+  return small_abi<pagejit_shared::IndexLogitsParams>("index-logits");
+}
 std::string abi_of(const TopKConfig&) { return small_abi<pagejit_shared::TopKParams>("top-k"); }
 
 }  // namespace

@@ -92,6 +92,7 @@ PAGEJIT_FAMILY(GatherCacheSpec)
 PAGEJIT_FAMILY(ConvertFloat8Spec)
 PAGEJIT_FAMILY(IndexKeyWriteSpec)
 PAGEJIT_FAMILY(IndexKeyGatherSpec)
+PAGEJIT_FAMILY(IndexLogitsSpec)
 PAGEJIT_FAMILY(TopKSpec)
 #undef PAGEJIT_FAMILY
 

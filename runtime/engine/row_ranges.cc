@@ -6,6 +6,10 @@
 namespace pagejit {
 
 Status check_row_ranges(const IndexRowRanges& ranges, int num_rows) {
+  if (ranges.next_n < 1 || num_rows % ranges.next_n != 0) {
+    return invalid(
+        format("next_n {}: must be at least 1 and divide num_rows ({})", ranges.next_n, num_rows));
+  }
   if (ranges.seq_lens == nullptr) {
     if (misaligned(ranges.row_begins, alignof(int32_t))) {
       return bad_pointer("row_begins", ranges.row_begins, alignof(int32_t));
@@ -18,10 +22,6 @@ Status check_row_ranges(const IndexRowRanges& ranges, int num_rows) {
   if (ranges.row_begins != nullptr || ranges.row_ends != nullptr) {
     return invalid(format("{} is not null: must be where there are seq_lens",
                           ranges.row_ends != nullptr ? "row_ends" : "row_begins"));
-  }
-  if (ranges.next_n < 1 || num_rows % ranges.next_n != 0) {
-    return invalid(
-        format("next_n {}: must be at least 1 and divide num_rows ({})", ranges.next_n, num_rows));
   }
   return check_pointer("seq_lens", ranges.seq_lens, alignof(int32_t));
 }

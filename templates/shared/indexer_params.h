@@ -138,4 +138,51 @@ struct TopKParams {
 };
 // Grid: x = row.
 
+// ---- Logits ----
+
+// A CTA has rows_per_cta rows of a sequence (of all rows where keys are contiguous) and
+// columns_per_cta() columns; a warp does them in tiles of token_tiles * 16.
+struct IndexLogitsConfig {
+  int num_heads;
+  int head_size;
+  int block_size;    // tokens per page; 0: keys are contiguous
+  int vector_bytes;  // of one access to a key
+  int token_tiles;
+  int tiles_per_warp;
+  int rows_per_cta;
+  int num_threads;
+  int shared_bytes;
+  bool cleans;  // columns that a row does not have become -inf
+  bool debug;
+};
+PAGEJIT_HOST_DEVICE constexpr int columns_per_cta(const IndexLogitsConfig& c) {
+  return c.num_threads / 32 * c.tiles_per_warp * c.token_tiles * 16;
+}
+
+// Beside those of RowRangeFault, which contiguous keys have; by sequence.
+constexpr int kBadIndexBlock = 2;  // value: place in the sequence's block table << 32 | block
+
+// Strides of q and k count bytes, the others elements.
+struct IndexLogitsParams {
+  const void* q;         // [num_rows, num_heads, head_size]
+  const float* weights;  // [num_rows, num_heads]
+  const void* k;         // [num_keys, head_size], or pages
+  const float* k_scale;  // [num_keys] where keys are contiguous
+  const int* block_table;
+  float* logits;  // [num_rows, num_columns]
+  RowRanges ranges;
+  DebugReport* report;
+  long long q_stride_row, q_stride_head;
+  long long weights_stride;
+  long long k_stride;  // of keys, or of pages
+  long long block_table_stride;
+  long long logits_stride;
+  long long num_blocks;  // debug kernels, pages
+  int num_keys;          // debug kernels, contiguous keys
+  int rows_per_seq;
+  int column_begin;  // the key of column 0
+  int num_columns;
+};
+// Grid: x = sequence, groups of rows_per_cta of its rows; y = columns_per_cta() columns.
+
 }  // namespace pagejit_shared

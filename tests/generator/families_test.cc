@@ -46,6 +46,7 @@ std::vector<AnySpec> one_of_each() {
           ConvertFloat8Spec{},
           IndexKeyWriteSpec{.power_of_two_scale = true, .debug = true},
           IndexKeyGatherSpec{.debug = true},
+          IndexLogitsSpec{.block_size = 16, .clean = true, .debug = true},
           TopKSpec{.debug = true}};
 }
 
@@ -146,6 +147,11 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   add_pages([](auto& s) { s.quant_block_size = 64; });
   add_pages([](auto& s) { s.block_size = 1; });
   add_pages([](auto& s) { s.row_alignment = 8; });
+  add_index(IndexLogitsSpec{}, [](auto&) {});
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.num_heads = 32; });
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.head_size = 64; });
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.block_size = 16; });
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.clean = true; });
   specs.emplace_back(TopKSpec{});
   specs.emplace_back(TopKSpec{.row_alignment = 4});
   std::set<std::string> texts;
@@ -342,6 +348,32 @@ TEST(IndexKeySpecTest, CanonicalTextHasEveryFieldThatIsSet) {
   EXPECT_EQ(canonical_text(IndexKeyGatherSpec{64, 32, 16, 8, true}),
             "index_key_gather head_size=64 quant_block_size=32 block_size=16 row_alignment=8 "
             "debug=1");
+}
+
+TEST(IndexLogitsSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
+  const auto message = [](int num_heads, int head_size, int block_size) {
+    return validate(IndexLogitsSpec{num_heads, head_size, block_size}).message();
+  };
+  EXPECT_EQ(message(64, 128, 0), "");
+  EXPECT_EQ(message(8, 32, 65536), "");
+  EXPECT_EQ(message(0, 128, 0), "num_heads 0: must be a multiple of 8 in [8, 128]");
+  EXPECT_EQ(message(12, 128, 0), "num_heads 12: must be a multiple of 8 in [8, 128]");
+  EXPECT_EQ(message(64, 144, 0), "head_size 144: must be a multiple of 32 in [32, 256]");
+  EXPECT_EQ(message(64, 288, 0), "head_size 288: must be a multiple of 32 in [32, 256]");
+  EXPECT_EQ(message(64, 128, -1), "block_size -1: must be in [0, 65536]");
+  const auto config =
+      plan_any(IndexLogitsSpec{.num_heads = 128, .head_size = 256}, *parse_target("sm_75"));
+  EXPECT_EQ(config.status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(config.status().message(),
+            "num_heads 128: with head_size 256 q takes 66064 bytes of shared memory; sm_75 has "
+            "65536");
+}
+
+TEST(IndexLogitsSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
+  EXPECT_EQ(canonical_text(IndexLogitsSpec{}),
+            "index_logits num_heads=64 head_size=128 block_size=0");
+  EXPECT_EQ(canonical_text(IndexLogitsSpec{32, 64, 16, true, true}),
+            "index_logits num_heads=32 head_size=64 block_size=16 clean=1 debug=1");
 }
 
 TEST(TopKSpecTest, RulesAndText) {

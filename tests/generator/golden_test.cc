@@ -87,6 +87,7 @@ TEST(GoldenSourceTest, OtherFamilies) {
   compare_golden(ConvertFloat8Spec{}, false);
   compare_golden(IndexKeyWriteSpec{}, false);
   compare_golden(IndexKeyGatherSpec{}, false);
+  compare_golden(IndexLogitsSpec{.block_size = 64}, false);
   compare_golden(TopKSpec{}, false);
 }
 

@@ -12,6 +12,7 @@
 #include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
 #include "tests/sweep/index_keys_batch.h"
+#include "tests/sweep/index_logits_batch.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/test_device.h"
 #include "tests/sweep/top_k_batch.h"
@@ -27,10 +28,11 @@ enum class Family {
   kConvertFloat8,
   kIndexKeys,
   kTopK,
+  kIndexLogits,
 };
 constexpr Family kFamilies[] = {Family::kMergeStates, Family::kCacheWrite,    Family::kCopyBlocks,
                                 Family::kGatherCache, Family::kConvertFloat8, Family::kIndexKeys,
-                                Family::kTopK};
+                                Family::kTopK,        Family::kIndexLogits};
 
 struct PlantedBug {
   const char* name;
@@ -52,6 +54,8 @@ constexpr const char* kRoundFloat8 = "elements/round_float8.cuh";
 constexpr const char* kElements = "elements/elements.cuh";
 constexpr const char* kPlace = "elements/token_place.cuh";
 constexpr const char* kWriteKeys = "indexer/write_keys.cuh";
+constexpr const char* kLogits = "indexer/logits.cuh";
+constexpr const char* kF16Quad = "elements/f16_quad.cuh";
 constexpr const char* kTopKRows = "indexer/top_k.cuh";
 constexpr const char* kRowRange = "indexer/row_range.cuh";
 constexpr const char* kGatherKeys = "indexer/gather_keys.cuh";
@@ -228,6 +232,49 @@ const PlantedBug kBugs[] = {
      "seq_len - 1 + row"},
     {"TokensAreTheSame", Family::kTopK, kRowRange, "row % ranges.next_n + 1", "ranges.next_n"},
     {"BeginsAreIgnored", Family::kTopK, kRowRange, "ranges.row_begins == nullptr ? 0", "true ? 0"},
+    {"KeysAreThoseOfThePageBegin", Family::kIndexLogits, kLogits, "page + in_block * C.head_size",
+     "page"},
+    {"ScalesOfPagesAreTheFirst", Family::kIndexLogits, kLogits, "scales + in_block}", "scales}"},
+    {"SequencesShareTheirTable", Family::kIndexLogits, kLogits,
+     "seq_idx * params.block_table_stride", "0"},
+    {"KeysThatNoRowHasAreRead", Family::kIndexLogits, kLogits,
+     "if (key < work.begin || key >= work.end) return {nullptr, nullptr};", ""},
+    {"UpperKeysAreTheLower", Family::kIndexLogits, kLogits,
+     "first_key + half * 8 + dev::lane_idx()", "first_key + dev::lane_idx()"},
+    {"PairsOfKeysAreSwapped", Family::kIndexLogits, kLogits, "[half + 2] = values.high",
+     "[half + 2] = values.low"},
+    {"WordsOfAKeyAreInAnotherOrder", Family::kIndexLogits, kLogits,
+     "(i * 4 + dev::lane_idx() % 4) * C.vector_bytes",
+     "(i * 4 + 3 - dev::lane_idx() % 4) * C.vector_bytes"},
+    {"StepsOfQueriesAreSwapped", Family::kIndexLogits, kLogits, ".steps[step % 2]",
+     ".steps[1 - step % 2]"},
+    {"RowsShareTheirQueries", Family::kIndexLogits, kLogits,
+     "(work.first_row + row) * params.q_stride_row", "work.first_row * params.q_stride_row"},
+    {"RowsShareTheirWeights", Family::kIndexLogits, kLogits,
+     "(work.first_row + row) * params.weights_stride", "work.first_row * params.weights_stride"},
+    {"HeadTilesShareTheirWeights", Family::kIndexLogits, kLogits,
+     "[head_tile * 8 + dev::lane_idx()", "[dev::lane_idx()"},
+    {"NegativeProductsCount", Family::kIndexLogits, kLogits, "dev::max2(products[tile][e], 0.0f)",
+     "products[tile][e]"},
+    {"ReluComesBehindTheWeight", Family::kIndexLogits, kLogits,
+     "weights[e % 2] * dev::max2(products[tile][e], 0.0f)",
+     "dev::max2(weights[e % 2] * products[tile][e], 0.0f)"},
+    {"LanesAreNotAdded", Family::kIndexLogits, kLogits, "sum += dev::shuffle_xor(sum, 2);", ""},
+    {"LogitsHaveNoScale", Family::kIndexLogits, kLogits, "mine * scale", "mine"},
+    {"LogitsAreThoseOfTheGroup", Family::kIndexLogits, kLogits,
+     "key >= range.begin && key < range.end) {", "true) {"},
+    {"ColumnsBeginAtTheFirstKey", Family::kIndexLogits, kLogits,
+     "params.logits_stride + key - params.column_begin,", "params.logits_stride + key,"},
+    {"NothingIsCleaned", Family::kIndexLogits, kLogits,
+     "dev::store_global(logits + key - params.column_begin, kMinusInfinity);", ""},
+    {"LastRowsOfASequenceAreDropped", Family::kIndexLogits, kLogits,
+     "if (work.num_rows > C.rows_per_cta) work.num_rows = C.rows_per_cta;",
+     "if (work.num_rows > C.rows_per_cta) work.num_rows = C.rows_per_cta; else --work.num_rows;"},
+    {"FirstTileIsSkipped", Family::kIndexLogits, kLogits,
+     "first_key + Traits::kTileTokens <= work.begin", "first_key < work.begin"},
+    {"OneTileOfAWarp", Family::kIndexLogits, kLogits, "tile < C.tiles_per_warp * Traits::kWarps",
+     "tile < Traits::kWarps"},
+    {"E4m3KeepsItsBias", Family::kIndexLogits, kF16Quad, "0x5c005c00u", "0x58005800u"},
 };
 
 class PlantedFamilyBugTest : public EmulatorTest {
@@ -279,6 +326,8 @@ class PlantedFamilyBugTest : public EmulatorTest {
         return find_index_key_bug(bugged);
       case Family::kTopK:
         return find_top_k_bug(bugged);
+      case Family::kIndexLogits:
+        return find_logits_bug(bugged);
     }
     return "";
   }
@@ -398,6 +447,26 @@ class PlantedFamilyBugTest : public EmulatorTest {
     for (const TopKOptions& options : cases) {
       EXPECT_TRUE(bugged.prepare(options.spec).is_ok());
       const std::string fault = check_top_k(bugged, session(), options);
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
+  std::string find_logits_bug(Engine& bugged) {
+    const IndexLogitsOptions cases[] = {
+        {.spec = {.num_heads = 16, .clean = true}, .lengths = {40, 0, 17}, .last_begin = 50},
+        {.spec = {.num_heads = 8, .head_size = 96, .block_size = 5},
+         .lengths = {71, 3, 60},
+         .next_n = 5,
+         .column_begin = 7},
+        {.spec = {.num_heads = 8, .head_size = 160, .clean = true},
+         .lengths = {20, 600},
+         .num_keys = 620,
+         .last_begin = 20},
+    };
+    for (const IndexLogitsOptions& options : cases) {
+      EXPECT_TRUE(bugged.prepare(options.spec).is_ok());
+      const std::string fault = check_index_logits(bugged, session(), options);
       if (!fault.empty()) return fault;
     }
     return "";

@@ -104,6 +104,19 @@ TEST_P(FamilyMatrixTest, TopKCompilesWithoutSpills) {
   for (const int alignment : {4, 8, 16}) expect_clean(TopKSpec{alignment, alignment == 4});
 }
 
+TEST_P(FamilyMatrixTest, IndexLogitsCompileWithoutSpills) {
+  for (const int num_heads : {32, 64}) {
+    for (const int block_size : {0, 64}) {
+      expect_clean(IndexLogitsSpec{.num_heads = num_heads, .block_size = block_size});
+    }
+  }
+  for (const int head_size : {32, 96, 256}) {
+    expect_clean(IndexLogitsSpec{.head_size = head_size, .block_size = 1, .clean = true});
+    expect_clean(IndexLogitsSpec{.num_heads = 8, .head_size = head_size, .debug = true});
+  }
+  expect_clean(IndexLogitsSpec{.block_size = 16, .clean = true, .debug = true});
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest,
                          ::testing::Values(*parse_target("sm_75"), *parse_target("sm_80"),
                                            *parse_target("sm_89"), *parse_target("sm_90"),

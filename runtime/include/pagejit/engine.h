@@ -132,7 +132,8 @@ class PAGEJIT_EXPORT Engine {
   Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
   // The same for the other families: MergeStatesSpec (merge_states.h), CacheWriteSpec
   // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h),
-  // IndexKeyWriteSpec, IndexKeyGatherSpec and TopKSpec (indexer.h).
+  // IndexKeyWriteSpec, IndexKeyGatherSpec, IndexLogitsSpec and TopKSpec
+  // (indexer.h).
   template <KernelFamily Spec>
   Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
   // The kernels of a cascade (cascade.h), together.

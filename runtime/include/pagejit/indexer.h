@@ -1,6 +1,7 @@
 // The kernels of a sparse-attention indexer (DeepSeek-V3.2): quantising index keys into a paged
-// cache, gathering them back, and the greatest values of rows of logits. Thread-safety: specs and
-// arguments are plain values; a handle may be launched from any number of threads at once.
+// cache, gathering them back, logits of queries and keys, and the greatest values of rows of
+// logits. Thread-safety: specs and arguments are plain values; a handle may be launched from any
+// number of threads at once.
 //
 // The format of a page is vLLM's (indexer_k_quant_and_cache): block_size * head_size codes of e4m3,
 // token by token, then block_size * (head_size / quant_block_size) scales of f32; value = code *
@@ -22,6 +23,7 @@ namespace pagejit {
 
 class IndexKeyWriteKernel;
 class IndexKeyGatherKernel;
+class IndexLogitsKernel;
 class TopKKernel;
 
 // Bytes of a page.
@@ -142,6 +144,82 @@ struct IndexRowRanges {
   int32_t next_n = 1;                 // at least 1, divides num_rows
 };
 
+// ---- Logits (DeepGEMM: fp8_mqa_logits and fp8_paged_mqa_logits) ----
+
+struct PAGEJIT_EXPORT IndexLogitsSpec {
+  using Handle = IndexLogitsKernel;
+
+  int num_heads = 64;   // a multiple of 8 in [8, 128]
+  int head_size = 128;  // a multiple of 32 in [32, 256]
+  // Tokens per page, [1, 65536]: keys lie in pages with one scale per key (quant_block_size equals
+  // head_size). 0: keys are contiguous.
+  int block_size = 0;
+  // Columns that a row does not have become -inf; else they are not written.
+  bool clean = false;
+  // Check every block id (report that of the lowest sequence), or, where keys are contiguous, every
+  // row's range (report the lowest row).
+  bool debug = false;
+
+  bool operator==(const IndexLogitsSpec&) const = default;
+};
+
+// The canonical text is e.g. "index_logits num_heads=64 head_size=128 block_size=64"; clean and
+// debug follow where they are set.
+template <>
+PAGEJIT_EXPORT Status validate(const IndexLogitsSpec& spec);
+template <>
+PAGEJIT_EXPORT Status supports(const IndexLogitsSpec& spec, const Target& target);
+template <>
+PAGEJIT_EXPORT std::string canonical_text(const IndexLogitsSpec& spec);
+
+// A stride for rows of so many columns that suits TopKSpec{}.
+constexpr int64_t index_logits_stride(int64_t num_columns) { return (num_columns + 3) / 4 * 4; }
+// How many rows of so many columns fit in a buffer; 0: not one, and columns have to be divided too.
+constexpr int64_t index_logits_rows(int64_t budget_bytes, int64_t num_columns) {
+  return num_columns < 1 ? 0 : budget_bytes / (index_logits_stride(num_columns) * int64_t{4});
+}
+
+// Device pointers. Row r has the columns that `ranges` give it, and
+//   logits[r, n - column_begin] = k_scale[n] * sum over heads h of weights[r, h] *
+//                                 max(0, sum over i of q[r, h, i] * k[n, i])
+// for each key n of them in [column_begin, column_begin + num_columns), summed in f32. A product
+// that is NaN counts as 0. Logits need not hold all rows and columns at once: launch for a part of
+// the rows with pointers that are moved to its first row (with pages whole sequences: block_table
+// and seq_lens move too), for a part of the columns with column_begin; index_logits_rows() tells
+// how many rows fit.
+struct IndexLogitsArgs {
+  const void* q = nullptr;   // e4m3 [num_rows, num_heads, head_size]; 4-byte aligned
+  int64_t q_stride_row = 0;  // bytes, multiples of 4
+  int64_t q_stride_head = 0;
+  // f32 [num_rows, num_heads], row stride in elements. What q was scaled by belongs in here.
+  const float* weights = nullptr;
+  int64_t weights_stride = 0;
+
+  // Contiguous keys: e4m3 [num_keys, head_size] with row stride k_stride in bytes, both multiples
+  // of 16, or of 8 where head_size is no multiple of 64; k_scale f32 [num_keys]. Pages: as in
+  // IndexKeyWriteArgs, k_stride is their stride in bytes; k_scale is not used.
+  const void* k = nullptr;
+  int64_t k_stride = 0;
+  const float* k_scale = nullptr;
+  int32_t num_keys = 0;  // contiguous keys; columns end here at the latest
+  // Pages: int32 [num_rows / ranges.next_n, at least as many blocks as the columns need].
+  const int32_t* block_table = nullptr;
+  int64_t block_table_stride = 0;
+
+  // With pages row r is of sequence r / next_n also where the ranges are begins and ends.
+  IndexRowRanges ranges;
+  int32_t num_rows = 0;  // 0 launches nothing
+  int32_t column_begin = 0;
+  int32_t num_columns = 0;  // 0 launches nothing
+
+  float* logits = nullptr;  // [num_rows, num_columns]
+  int64_t logits_stride = 0;
+
+  // Where the spec has debug; as in CacheWriteArgs. num_blocks: of pages.
+  int64_t num_blocks = 0;
+  void* debug_report = nullptr;
+};
+
 // ---- The greatest values of each row (vLLM: top_k_per_row_prefill and _decode) ----
 
 struct PAGEJIT_EXPORT TopKSpec {
@@ -198,6 +276,13 @@ class PAGEJIT_EXPORT IndexKeyWriteKernel : public KernelHandle {
 class PAGEJIT_EXPORT IndexKeyGatherKernel : public KernelHandle {
  public:
   Status launch(const IndexKeyGatherArgs& args, Stream stream) const;
+  Status init_debug_report(void* report, Stream stream) const;
+  Status read_debug_report(void* report, Stream stream) const;
+};
+
+class PAGEJIT_EXPORT IndexLogitsKernel : public KernelHandle {
+ public:
+  Status launch(const IndexLogitsArgs& args, Stream stream) const;
   Status init_debug_report(void* report, Stream stream) const;
   Status read_debug_report(void* report, Stream stream) const;
 };

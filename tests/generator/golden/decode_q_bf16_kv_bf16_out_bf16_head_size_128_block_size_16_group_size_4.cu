@@ -1030,15 +1030,16 @@ PAGEJIT_DEVICE uint32_t pack(float low, float high) {
 #line 24 "attention/operands.cuh"
 }
 
-#line 54 "attention/operands.cuh"
+#line 29 "attention/operands.cuh"
+
 // The token of result row r of the first product, and of row r + 8.
 PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
-#line 63 "attention/operands.cuh"
+#line 39 "attention/operands.cuh"
   return r + is_upper * 8;
-#line 65 "attention/operands.cuh"
+#line 41 "attention/operands.cuh"
 }
 
-#line 210 "attention/operands.cuh"
+#line 186 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
 PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
@@ -1055,11 +1056,11 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
 // 8-15) x (tokens 0-7, 8-15).
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
-#line 231 "attention/operands.cuh"
+#line 207 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
   dev::ldmatrix_x4_trans(a, &stage.v[token_tile * 16 + row][depth * 16 + column]);
-#line 235 "attention/operands.cuh"
+#line 211 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.

@@ -30,7 +30,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .debug = true,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 586534c52680c1625a024ed4f922fceefa4700d5371c2174779098eb48486278 ...
+... sha256 9861aa33b2db017029718dd5f5a2928cbc4dac43cf2770f62bcdc12e1c1a4716 ...
 PAGEJIT_KERNEL(96, 2)
 pagejit_decode_f16_d72_b5_g71_debug(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"

@@ -40,7 +40,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 79872,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 fcb880f29b8f0fce2219e86baf8e894203d7b93045513c136c7dfb50984e558d ...
+... sha256 e3382e59ab1a13cbaac921b4e37e215b142b25c2ed0497d6c24cbc5bc57ce2fd ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_few_f16_d96_b24_g5_maybe_causal_window_cap_alibi_sinks(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"

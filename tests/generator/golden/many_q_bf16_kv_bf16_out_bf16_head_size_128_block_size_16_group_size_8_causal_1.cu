@@ -32,7 +32,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 52224,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 10a691316bbbbc125d651e53c2f5e742b8c0612af3370c28266eab3fbfe8b858 ...
+... sha256 29cc56037d733261bcd6186464a686fdadb5c113c4d26e5751b3e0ba5e029d93 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_many_bf16_d128_b16_g8_causal(const __grid_constant__ AttentionParams params) {
 #line 117 "attention/attention.cu.tmpl"
