@@ -17,6 +17,11 @@ struct alignas(16) QueryPair {
   F16Quad steps[2];
 };
 
+// Of the two heads whose products a lane has.
+struct alignas(8) WeightPair {
+  float v[2];
+};
+
 template <IndexLogitsConfig C>
 struct LogitsTraits {
   static constexpr int kHeadTiles = C.num_heads / 8;
@@ -29,7 +34,7 @@ struct LogitsTraits {
 template <IndexLogitsConfig C>
 struct LogitsShared {
   QueryPair q[C.rows_per_cta][LogitsTraits<C>::kHeadTiles][LogitsTraits<C>::kSteps / 2][32];
-  float weights[C.rows_per_cta][C.num_heads];
+  WeightPair weights[C.rows_per_cta][C.num_heads / 2];
   RowRange ranges[C.rows_per_cta];
 };
 
@@ -70,15 +75,17 @@ PAGEJIT_DEVICE int64_t find_bad_block(const IndexLogitsParams& params, int seq_i
   return 0;
 }
 
-// Where a key and its scale are; null where there is none.
+// Where a key and its scale are; null where its block is bad.
 struct KeyPlace {
   const uint8_t* codes;
   const float* scale;
 };
 
+// Of a key that no row has: that of the next one that a row has, so that whole tiles are read and
+// nothing that may hold anything. Only rows' own columns are written.
 template <IndexLogitsConfig C>
 PAGEJIT_DEVICE KeyPlace find_key(const IndexLogitsParams& params, const LogitsWork& work, int key) {
-  if (key < work.begin || key >= work.end) return {nullptr, nullptr};
+  key = key < work.begin ? work.begin : key < work.end ? key : work.end - 1;
   const auto* keys = static_cast<const uint8_t*>(params.k);
   if constexpr (C.block_size == 0) {
     return {keys + key * params.k_stride, params.k_scale + key};
@@ -99,28 +106,41 @@ PAGEJIT_DEVICE KeyPlace find_key(const IndexLogitsParams& params, const LogitsWo
   }
 }
 
-// The a operands of a tile of keys. Lane 4r + c has words of four codes of keys r and r + 8: the
-// word that a step takes lies where whole vectors are loaded, and q's words with it (the order of a
-// sum's terms does not matter). Keys that no row has are zeros.
+// The codes of one key that a lane has. Lanes 4r to 4r + 3 share a key; each takes whole vectors.
+// The words of four codes are those of the steps, in their order, and q's words go with them (the
+// order of a sum's terms does not matter).
 template <IndexLogitsConfig C>
-PAGEJIT_DEVICE void load_keys(uint32_t (&a)[LogitsTraits<C>::kSteps][4],
-                              const IndexLogitsParams& params, const LogitsWork& work,
-                              int first_key) {
-  using Traits = LogitsTraits<C>;
+struct KeyWords {
+  static constexpr int kVectors = LogitsTraits<C>::kSteps / LogitsTraits<C>::kWordsPerVector;
+
+  Bits<C.vector_bytes> vectors[kVectors];
+
+  PAGEJIT_DEVICE void load(const uint8_t* codes) {
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      vectors[i] = {};
+      if (C.debug && codes == nullptr) continue;
+      vectors[i].load_nc(codes + (i * 4 + dev::lane_idx() % 4) * C.vector_bytes);
+    }
+  }
+
+  PAGEJIT_DEVICE uint32_t step(int i) const {
+    constexpr int kWords = LogitsTraits<C>::kWordsPerVector;
+    return vectors[i / kWords].words[i % kWords];
+  }
+};
+
+// The a operands of a tile of keys. Lane 4r + c has keys r and r + 8.
+template <IndexLogitsConfig C>
+PAGEJIT_DEVICE void widen_keys(uint32_t (&a)[LogitsTraits<C>::kSteps][4],
+                               const KeyWords<C> (&keys)[2]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int key = first_key + half * 8 + dev::lane_idx() / 4;
-    const uint8_t* codes = find_key<C>(params, work, key).codes;
 #pragma unroll
-    for (int i = 0; i < Traits::kSteps / Traits::kWordsPerVector; ++i) {
-      Bits<C.vector_bytes> bits = {};
-      if (codes != nullptr) bits.load_nc(codes + (i * 4 + dev::lane_idx() % 4) * C.vector_bytes);
-#pragma unroll
-      for (int word = 0; word < Traits::kWordsPerVector; ++word) {
-        const F16Quad values = unpack_e4m3(bits.words[word]);
-        a[i * Traits::kWordsPerVector + word][half] = values.low;
-        a[i * Traits::kWordsPerVector + word][half + 2] = values.high;
-      }
+    for (int step = 0; step < LogitsTraits<C>::kSteps; ++step) {
+      const F16Quad values = unpack_e4m3(keys[half].step(step));
+      a[step][half] = values.low;
+      a[step][half + 2] = values.high;
     }
   }
 }
@@ -143,7 +163,7 @@ PAGEJIT_DEVICE void stage_queries(LogitsShared<C>& shared, const IndexLogitsPara
         (work.first_row + row) * params.q_stride_row + head * params.q_stride_head;
     const uint32_t codes =
         dev::load_global_nc(reinterpret_cast<const uint32_t*>(q + first + word * 4));
-    // The inverse of the place that load_keys() has.
+    // Which lane and which step have this word of a key: see KeyWords.
     const int c = word / Traits::kWordsPerVector % 4;
     const int step = word / Traits::kWordsPerVector / 4 * Traits::kWordsPerVector +
                      word % Traits::kWordsPerVector;
@@ -151,8 +171,9 @@ PAGEJIT_DEVICE void stage_queries(LogitsShared<C>& shared, const IndexLogitsPara
   }
   for (int at = dev::thread_idx(); at < work.num_rows * C.num_heads; at += C.num_threads) {
     const int row = at / C.num_heads;
-    shared.weights[row][at % C.num_heads] = dev::load_global_nc(
-        params.weights + (work.first_row + row) * params.weights_stride + at % C.num_heads);
+    const int head = at % C.num_heads;
+    shared.weights[row][head / 2].v[head % 2] =
+        dev::load_global_nc(params.weights + (work.first_row + row) * params.weights_stride + head);
   }
 }
 
@@ -179,12 +200,12 @@ PAGEJIT_DEVICE void add_heads(float (&sums)[C.token_tiles][2], const LogitsShare
         }
       }
     }
-    const float* weights = &shared.weights[row][head_tile * 8 + dev::lane_idx() % 4 * 2];
+    const WeightPair weights = shared.weights[row][head_tile * 4 + dev::lane_idx() % 4];
 #pragma unroll
     for (int tile = 0; tile < C.token_tiles; ++tile) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        sums[tile][e / 2] += weights[e % 2] * dev::max2(products[tile][e], 0.0f);
+        sums[tile][e / 2] += weights.v[e % 2] * dev::max2(products[tile][e], 0.0f);
       }
     }
   }
@@ -195,31 +216,40 @@ template <IndexLogitsConfig C>
 PAGEJIT_DEVICE void do_tile(const LogitsShared<C>& shared, const IndexLogitsParams& params,
                             const LogitsWork& work, int first_key) {
   using Traits = LogitsTraits<C>;
+  // A lane reads the keys r + 8 * i, and finishes that with i = c.
+  constexpr int kKeys = C.token_tiles * 2;
   const int c = dev::lane_idx() % 4;
-  // Of the keys r + 8 * i lane c finishes that with i = c.
-  const int key = first_key + dev::lane_idx() / 4 + c * 8;
-  const KeyPlace place =
-      c < C.token_tiles * 2 ? find_key<C>(params, work, key) : KeyPlace{nullptr, nullptr};
-  const float scale = place.scale == nullptr ? 0.0f : dev::load_global_nc(place.scale);
+  const int first_of_lane = first_key + dev::lane_idx() / 4;
+  KeyPlace places[kKeys];
+#pragma unroll
+  for (int i = 0; i < kKeys; ++i) places[i] = find_key<C>(params, work, first_of_lane + i * 8);
+  KeyWords<C> words[C.token_tiles][2];
+  const float* scale_at = places[0].scale;
+#pragma unroll
+  for (int i = 0; i < kKeys; ++i) {
+    words[i / 2][i % 2].load(places[i].codes);
+    if (i == c) scale_at = places[i].scale;
+  }
+  const bool exists = c < kKeys && (!C.debug || scale_at != nullptr);
+  const float scale = exists ? dev::load_global_nc(scale_at) : 0.0f;
+  const int key = first_of_lane + c * 8;
   uint32_t a[C.token_tiles][Traits::kSteps][4];
 #pragma unroll
-  for (int tile = 0; tile < C.token_tiles; ++tile) {
-    load_keys<C>(a[tile], params, work, first_key + tile * 16);
-  }
+  for (int tile = 0; tile < C.token_tiles; ++tile) widen_keys<C>(a[tile], words[tile]);
 #pragma unroll 1
   for (int row = 0; row < work.num_rows; ++row) {
     float sums[C.token_tiles][2] = {};
     add_heads<C>(sums, shared, row, a);
     float mine = 0.0f;
 #pragma unroll
-    for (int i = 0; i < C.token_tiles * 2; ++i) {
+    for (int i = 0; i < kKeys; ++i) {
       float sum = sums[i / 2][i % 2];
       sum += dev::shuffle_xor(sum, 1);
       sum += dev::shuffle_xor(sum, 2);
       if (i == c) mine = sum;
     }
     const RowRange range = shared.ranges[row];
-    if (place.scale != nullptr && key >= range.begin && key < range.end) {
+    if (exists && key >= range.begin && key < range.end) {
       dev::store_global(
           params.logits + (work.first_row + row) * params.logits_stride + key - params.column_begin,
           mine * scale);

@@ -1,6 +1,7 @@
 // Logits of an indexer, against sums in double precision.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,83 @@ TEST_F(IndexLogitsTest, PartsOfTheColumns) {
             << column_begin << ", " << num_columns;
       }
     }
+  }
+}
+
+// From keys to indices, as an engine goes: keys are written into pages, and what the logits of the
+// pages are the greatest of is known beforehand.
+TEST_F(IndexLogitsTest, WrittenKeysAreFoundByTheirLogits) {
+  constexpr int kBlockSize = 16;
+  constexpr int kKeys = 100;
+  constexpr int kNextN = 2;
+  constexpr int kTaken = 3;
+  // Key n is (n * 37 % 101) times the first unit vector, and lies in block 6 - n / 16.
+  std::vector<float> k(kKeys * 128);
+  std::vector<int64_t> slots;
+  for (int n = 0; n < kKeys; ++n) {
+    k[static_cast<size_t>(n) * 128] = static_cast<float>(n * 37 % 101);
+    slots.push_back((6 - n / kBlockSize) * kBlockSize + n % kBlockSize);
+  }
+  const DeviceBuffer k_buffer = upload(k);
+  const DeviceBuffer slot_buffer = upload(slots);
+  const DeviceBuffer cache = upload(std::vector<uint8_t>(7 * kBlockSize * 132, 0x7f));
+  IndexKeyWriteArgs write;
+  write.k = k_buffer.data();
+  write.k_stride_token = 128;
+  write.cache = cache.data();
+  write.block_stride_bytes = kBlockSize * 132;
+  write.slot_mapping = slot_buffer.data<int64_t>();
+  write.num_tokens = kKeys;
+  ASSERT_TRUE(
+      run(prepare_family(IndexKeyWriteSpec{.dtype = DataType::kFloat32, .block_size = kBlockSize}),
+          write));
+
+  // Every head of q is the unit vector; the weights add up to 1, or to -1.
+  std::vector<uint8_t> q(kNextN * 8 * 128);
+  for (size_t head = 0; head < kNextN * 8; ++head) q[head * 128] = 0x38;  // 1
+  std::vector<float> weights(kNextN * 8, 0.125f);
+  std::fill_n(weights.begin() + 8, 8, -0.125f);
+  const DeviceBuffer q_buffer = upload(q);
+  const DeviceBuffer weight_buffer = upload(weights);
+  const DeviceBuffer table = upload(std::vector<int32_t>{6, 5, 4, 3, 2, 1, 0});
+  const DeviceBuffer seq_lens = upload(std::vector<int32_t>{kKeys});
+  const DeviceBuffer logits = upload(std::vector<float>(kNextN * kKeys));
+  IndexLogitsArgs score;
+  score.q = q_buffer.data();
+  score.q_stride_row = 8 * 128;
+  score.q_stride_head = 128;
+  score.weights = weight_buffer.data<float>();
+  score.weights_stride = 8;
+  score.k = cache.data();
+  score.k_stride = kBlockSize * 132;
+  score.block_table = table.data<int32_t>();
+  score.ranges = {.seq_lens = seq_lens.data<int32_t>(), .next_n = kNextN};
+  score.num_rows = kNextN;
+  score.num_columns = kKeys;
+  score.logits = logits.data<float>();
+  score.logits_stride = index_logits_stride(kKeys);
+  ASSERT_TRUE(
+      run(prepare_family(IndexLogitsSpec{.num_heads = 8, .block_size = kBlockSize}), score));
+
+  const DeviceBuffer indices = upload(std::vector<int32_t>(kNextN * kTaken));
+  TopKArgs top;
+  top.logits = score.logits;
+  top.logits_stride = score.logits_stride;
+  top.ranges = score.ranges;
+  top.num_rows = kNextN;
+  top.num_columns = kKeys;
+  top.k = kTaken;
+  top.indices = indices.data<int32_t>();
+  top.indices_stride = kTaken;
+  ASSERT_TRUE(run(prepare_family(TopKSpec{}), top));
+  // 37 * 30 = 100, 37 * 60 = 99, 37 * 90 = 98 modulo 101; the least are those of 0, 71 and 41.
+  EXPECT_EQ(download_all<int32_t>(indices), (std::vector<int32_t>{30, 60, 90, 0, 41, 71}));
+  const std::vector<float> values = download_all<float>(logits);
+  for (int n = 0; n < kKeys; ++n) {
+    const auto value = static_cast<float>(n * 37 % 101);
+    EXPECT_FLOAT_EQ(values[static_cast<size_t>(kKeys + n)], -value) << n;
+    if (n == kKeys - 1) break;  // which the first query token does not see
+    EXPECT_FLOAT_EQ(values[static_cast<size_t>(n)], value) << n;
   }
 }
 
