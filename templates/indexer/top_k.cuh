@@ -1,7 +1,10 @@
 // The indices of the k greatest values of each row, in rising order. One CTA does a row: it finds
-// the least value that is taken by counting digits, then walks the row once more and writes.
+// the least value that is taken by counting digits, then walks the row once more and writes. Where
+// rows are few and long, several CTAs do a part each, and the last does the same with what they
+// found.
 #pragma once
 
+using pagejit_shared::TopKCandidate;
 using pagejit_shared::TopKConfig;
 using pagejit_shared::TopKParams;
 using pagejit_shared::TopKShared;
@@ -24,8 +27,8 @@ struct RowVectors {
   int first;  // column of the first vector
   int count;  // vectors
 
-  PAGEJIT_DEVICE RowVectors(const TopKParams& params, int row, const RowRange& row_range)
-      : logits(params.logits + row * params.logits_stride), range(row_range) {
+  PAGEJIT_DEVICE RowVectors(const float* first_logit, const RowRange& row_range)
+      : logits(first_logit), range(row_range) {
     first = range.begin / kVector * kVector;
     count = (range.end - first + kVector - 1) / kVector;
   }
@@ -34,8 +37,8 @@ struct RowVectors {
     return column >= range.begin && column < range.end;
   }
 
-  // Calls visit(i, column, key) for each value of a vector that is in the row. Nothing beside the
-  // row is read.
+  // Calls visit(column, key) for each value of a vector that is in the row. Nothing beside the row
+  // is read.
   template <class Visit>
   PAGEJIT_DEVICE void visit_keys(int vector, Visit visit) const {
     const int column = first + vector * kVector;
@@ -56,6 +59,18 @@ struct RowVectors {
       if (!holds(column + i)) continue;
       visit(column + i, order_key(__builtin_bit_cast(float, bits.words[i])));
     }
+  }
+};
+
+// What the parts of a row have found, one part behind the other: by rising index. A vector is one
+// of them, and so is a column.
+struct CandidateVectors {
+  const TopKCandidate* candidates;
+  int count;
+
+  template <class Visit>
+  PAGEJIT_DEVICE void visit_keys(int vector, Visit visit) const {
+    visit(vector, dev::load_global(&candidates[vector].key));
   }
 };
 
@@ -111,8 +126,8 @@ PAGEJIT_DEVICE void choose_bin(TopKShared& shared, int num_tied) {
   }
 }
 
-template <TopKConfig C>
-PAGEJIT_DEVICE Threshold find_threshold(TopKShared& shared, const RowVectors<C>& row, int k) {
+template <TopKConfig C, class Vectors>
+PAGEJIT_DEVICE Threshold find_threshold(TopKShared& shared, const Vectors& row, int k) {
   Threshold threshold = {0, 32, k};
   for (int digit = 0; digit < pagejit_shared::kTopKDigits; ++digit) {
     const int shift = pagejit_shared::top_k_shift(digit);
@@ -146,8 +161,8 @@ PAGEJIT_DEVICE Threshold find_threshold(TopKShared& shared, const RowVectors<C>&
 
 // How many values of a vector are greater than the threshold's (in the lower half of the result)
 // and how many are tied.
-template <TopKConfig C>
-PAGEJIT_DEVICE int count_taken(const RowVectors<C>& row, int vector, const Threshold& threshold) {
+template <class Vectors>
+PAGEJIT_DEVICE int count_taken(const Vectors& row, int vector, const Threshold& threshold) {
   int counts = 0;
   row.visit_keys(vector, [&](int, uint32_t key) {
     const uint32_t upper = key >> threshold.shift;
@@ -156,10 +171,11 @@ PAGEJIT_DEVICE int count_taken(const RowVectors<C>& row, int vector, const Thres
   return counts;
 }
 
-// Each warp has a stretch of the row. It counts what it takes, then knows where to write.
-template <TopKConfig C>
-PAGEJIT_DEVICE void write_taken(TopKShared& shared, const RowVectors<C>& row,
-                                const Threshold& threshold, int* indices) {
+// Calls take(place, column, key) for what is taken, place by place in the order of the columns.
+// Each warp has a stretch of the row: it counts what it takes, then knows its first place.
+template <TopKConfig C, class Vectors, class Take>
+PAGEJIT_DEVICE void for_each_taken(TopKShared& shared, const Vectors& row,
+                                   const Threshold& threshold, Take take) {
   constexpr int kWarps = C.num_threads / 32;
   const int warp = dev::thread_idx() / 32;
   const int rounds = (row.count + C.num_threads - 1) / C.num_threads;
@@ -198,7 +214,7 @@ PAGEJIT_DEVICE void write_taken(TopKShared& shared, const RowVectors<C>& row,
           // Of the tied ones before this one only so many were taken.
           const int tied_taken =
               tied_before < threshold.num_tied ? tied_before : threshold.num_tied;
-          dev::store_global(indices + greater_before + tied_taken, column - row.range.begin);
+          take(greater_before + tied_taken, column, key);
         }
         greater_before += !is_tied;
         tied_before += is_tied;
@@ -210,16 +226,30 @@ PAGEJIT_DEVICE void write_taken(TopKShared& shared, const RowVectors<C>& row,
   }
 }
 
+// The greatest of what all parts have found.
+template <TopKConfig C>
+PAGEJIT_DEVICE void merge_parts(TopKShared& shared, const TopKCandidate* candidates, int parts,
+                                int k, int* indices) {
+  const CandidateVectors all = {candidates, parts * k};
+  for_each_taken<C>(
+      shared, all, find_threshold<C>(shared, all, k), [&](int place, int candidate, uint32_t) {
+        dev::store_global(indices + place, dev::load_global(&candidates[candidate].index));
+      });
+}
+
 template <TopKConfig C>
 PAGEJIT_DEVICE void top_k(const TopKParams& params) {
   const int row_idx = dev::block_idx_x();
+  const int split = dev::block_idx_y();
   if constexpr (C.debug) {
-    if (dev::thread_idx() == 0) {
+    if (split == 0 && dev::thread_idx() == 0) {
       check_range(params.ranges, params.report, row_idx, params.num_columns);
     }
   }
   const RowRange range = row_range(params.ranges, row_idx, params.num_columns);
   const int length = range.end - range.begin;
+  const int parts = pagejit_shared::top_k_parts(length, params.k, params.num_splits);
+  if (split >= parts) return;
   int* indices = params.indices + row_idx * params.indices_stride;
   if (length <= params.k) {
     for (int i = dev::thread_idx(); i < params.k; i += C.num_threads) {
@@ -228,6 +258,26 @@ PAGEJIT_DEVICE void top_k(const TopKParams& params) {
     return;
   }
   TopKShared& shared = *reinterpret_cast<TopKShared*>(dev::dynamic_shared());
-  const RowVectors<C> row(params, row_idx, range);
-  write_taken(shared, row, find_threshold(shared, row, params.k), indices);
+  const auto border = [&](int part) {
+    return range.begin + static_cast<int>(static_cast<int64_t>(length) * part / parts);
+  };
+  const RowVectors<C> row(params.logits + row_idx * params.logits_stride,
+                          {border(split), border(split + 1)});
+  const Threshold threshold = find_threshold<C>(shared, row, params.k);
+  if (parts == 1) {
+    for_each_taken<C>(shared, row, threshold, [&](int place, int column, uint32_t) {
+      dev::store_global(indices + place, column - range.begin);
+    });
+    return;
+  }
+  auto* candidates =
+      reinterpret_cast<TopKCandidate*>(params.workspace + pagejit_shared::kTopKCandidatesOffset) +
+      static_cast<int64_t>(row_idx) * params.num_splits * params.k;
+  TopKCandidate* mine = candidates + static_cast<int64_t>(split) * params.k;
+  for_each_taken<C>(shared, row, threshold, [&](int place, int column, uint32_t key) {
+    dev::store_global(mine + place, TopKCandidate{key, column - range.begin});
+  });
+  uint32_t* counters = reinterpret_cast<uint32_t*>(params.workspace);
+  if (!arrive_last(counters + row_idx, parts, shared.is_last, [](uint32_t) {})) return;
+  merge_parts<C>(shared, candidates, parts, params.k, indices);
 }

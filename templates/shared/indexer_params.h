@@ -103,8 +103,9 @@ enum RowRangeFault : int {
 
 // ---- The greatest values of each row ----
 
-// A CTA does a row. Values become numbers of 32 bits in the same order; digit by digit, from the
-// top, it counts how many have each digit.
+// A CTA does a row, or a part of one: then the last to come finds the greatest of what the parts
+// have found. Values become numbers of 32 bits in the same order; digit by digit, from the top, a
+// CTA counts how many have each digit.
 struct TopKConfig {
   int vector_elements;  // of one access
   int num_threads;
@@ -124,19 +125,37 @@ struct TopKShared {
   int warp_sums[2][kTopKMaxWarps];
   int chosen_bin;  // the digit of the last value that is taken
   int num_above;   // values with a greater one
+  int is_last;     // this CTA is the last of its row
 };
+
+// The workspace: counters, one per row, zero before the first launch and again after each; then, for
+// each row, k candidates of each part.
+constexpr int kTopKMaxSplitRows = 128;
+constexpr long long kTopKCandidatesOffset = kTopKMaxSplitRows * sizeof(unsigned);
+struct TopKCandidate {
+  unsigned key;
+  int index;
+};
+// Into how many parts a row of `length` is divided where the launch has num_splits: each has at
+// least twice the values that it finds.
+PAGEJIT_HOST_DEVICE constexpr int top_k_parts(int length, int k, int num_splits) {
+  const int most = length / 2 / k;
+  return most < 1 ? 1 : most < num_splits ? most : num_splits;
+}
 
 struct TopKParams {
   const float* logits;  // [num_rows, columns]
   int* indices;         // [num_rows, k]
   RowRanges ranges;
   DebugReport* report;
+  unsigned char* workspace;  // where num_splits > 1
   long long logits_stride;
   long long indices_stride;
   int num_columns;
   int k;
+  int num_splits;
 };
-// Grid: x = row.
+// Grid: x = row, y = split.
 
 // ---- Logits ----
 

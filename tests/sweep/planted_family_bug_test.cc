@@ -56,6 +56,7 @@ constexpr const char* kPlace = "elements/token_place.cuh";
 constexpr const char* kWriteKeys = "indexer/write_keys.cuh";
 constexpr const char* kLogits = "indexer/logits.cuh";
 constexpr const char* kF16Quad = "elements/f16_quad.cuh";
+constexpr const char* kArrive = "elements/arrive_last.cuh";
 constexpr const char* kTopKRows = "indexer/top_k.cuh";
 constexpr const char* kRowRange = "indexer/row_range.cuh";
 constexpr const char* kGatherKeys = "indexer/gather_keys.cuh";
@@ -216,8 +217,8 @@ const PlantedBug kBugs[] = {
      "!is_tied || tied_before <= threshold.num_tied"},
     {"PlaceCountsTheEqualThatAreLeft", Family::kTopK, kTopKRows,
      "tied_before < threshold.num_tied ? tied_before : threshold.num_tied", "tied_before"},
-    {"IndicesCountFromTheFirstColumn", Family::kTopK, kTopKRows, "column - row.range.begin",
-     "column"},
+    {"IndicesCountFromTheFirstColumn", Family::kTopK, kTopKRows,
+     "indices + place, column - range.begin", "indices + place, column"},
     {"BinIsOneTooLow", Family::kTopK, kTopKRows, "if (above + count >= num_tied) {",
      "if (above + count > num_tied) {"},
     {"WarpsBeforeAreForgotten", Family::kTopK, kTopKRows,
@@ -228,6 +229,21 @@ const PlantedBug kBugs[] = {
      "if (digit == 0) shared.counts[bin] = 0;"},
     {"OtherPrefixesAreCounted", Family::kTopK, kTopKRows,
      "digit == 0 || key >> prefix_shift == threshold.prefix", "true"},
+    {"PartsBeginWithTheRow", Family::kTopK, kTopKRows, "{border(split), border(split + 1)}",
+     "{border(0), border(split + 1)}"},
+    {"CandidatesOfRowsOverlap", Family::kTopK, kTopKRows,
+     "static_cast<int64_t>(row_idx) * params.num_splits * params.k", "0"},
+    {"CandidatesOfPartsOverlap", Family::kTopK, kTopKRows, "static_cast<int64_t>(split) * params.k",
+     "0"},
+    {"CandidatesCountFromThePart", Family::kTopK, kTopKRows,
+     "TopKCandidate{key, column - range.begin}", "TopKCandidate{key, column - row.range.begin}"},
+    {"RowsShareTheirCounter", Family::kTopK, kTopKRows, "counters + row_idx", "counters"},
+    {"FirstPartMerges", Family::kTopK, kArrive, "shared_flag = arrived == limit;",
+     "shared_flag = arrived == 0;"},
+    {"CountersOfRowsDoNotReset", Family::kTopK, kArrive, "atomic_inc_acq_rel(counter, limit)",
+     "atomic_inc_acq_rel(counter, 0xffffffffu)"},
+    {"IndicesAreThoseOfTheCandidates", Family::kTopK, kTopKRows,
+     "dev::load_global(&candidates[candidate].index)", "candidate"},
     {"FirstTokenSeesTheNext", Family::kTopK, kRowRange, "seq_len - ranges.next_n + row",
      "seq_len - 1 + row"},
     {"TokensAreTheSame", Family::kTopK, kRowRange, "row % ranges.next_n + 1", "ranges.next_n"},
@@ -442,6 +458,7 @@ class PlantedFamilyBugTest : public EmulatorTest {
         {.k = 100, .lengths = {99, 100, 101, 700}, .last_begin = 9},
         {.kind = LogitKind::kLowBits, .k = 100, .lengths = {3000, 150}, .next_n = 2},
         {.kind = LogitKind::kFew, .k = 100, .lengths = {3000, 170}},
+        {.k = 40, .lengths = {1000, 90, 700}, .last_begin = 9, .num_splits = 4},
         {.kind = LogitKind::kSpecial, .k = 290, .lengths = {300, 291, 10}},
     };
     for (const TopKOptions& options : cases) {

@@ -1,5 +1,5 @@
 // The greatest values of rows, on data of several kinds, compared exactly with a stable sort.
-// Prepares, launches, waits and compares: "" where all is right, else what went wrong first.
+// Prepares, launches, waits and compares, twice: "" where all is right, else what went wrong first.
 // Thread-safety: free functions.
 #pragma once
 
@@ -28,6 +28,7 @@ struct TopKOptions {
   int next_n = 0;      // 0: the rows have begins and ends
   int last_begin = 0;  // rows begin at any column up to this one
   bool with_begins = true;
+  int num_splits = 1;  // 0: chosen; else than 1 with a workspace
   uint64_t seed = 1;
 };
 std::string check_top_k(Engine& engine, const DeviceSession& session, const TopKOptions& options);

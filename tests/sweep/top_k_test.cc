@@ -1,4 +1,5 @@
 // The greatest values of rows, against a stable sort, exactly.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -86,7 +87,63 @@ TEST_F(TopKTest, LongRows) {
   }
 }
 
-// The same row at another place and with other rows beside it.
+// Several CTAs do a row: the same, however many, and whichever comes last.
+TEST_F(TopKTest, PartsOfRows) {
+  const auto check = [&] {
+    for (const LogitKind kind : kKinds) {
+      for (const int num_splits : {2, 3, 16}) {
+        EXPECT_EQ(top_k({.kind = kind,
+                         .k = 60,
+                         .lengths = {0, 60, 61, 119, 120, 239, 240, 241, 1500, 4003},
+                         .last_begin = 9,
+                         .num_splits = num_splits}),
+                  "")
+            << static_cast<int>(kind) << ", " << num_splits << " splits";
+      }
+    }
+  };
+  if (device().emulator == nullptr) {
+    check();
+  } else {
+    device().emulator->for_each_schedule(check);
+  }
+}
+
+TEST_F(TopKTest, AnyNumberOfParts) {
+  for (const int num_splits : {4, 7, 128}) {
+    EXPECT_EQ(top_k({.k = 1, .lengths = {300, 255, 256, 1}, .num_splits = num_splits}), "");
+    EXPECT_EQ(top_k({.k = 512, .lengths = {5000, 40000}, .next_n = 2, .num_splits = num_splits}),
+              "");
+  }
+  for (const LogitKind kind : kKinds) {
+    EXPECT_EQ(top_k({.kind = kind, .k = 2048, .lengths = {163840}, .num_splits = 0}), "");
+  }
+}
+
+TEST_F(TopKTest, SplitsAreChosenByTheCounts) {
+  const auto splits = [](int num_rows, int num_columns, int k) {
+    TopKArgs args;
+    args.num_rows = num_rows;
+    args.num_columns = num_columns;
+    args.k = k;
+    return TopKKernel::choose_num_splits(args);
+  };
+  EXPECT_EQ(splits(1, 163840, 2048), 8);
+  EXPECT_EQ(splits(1, 163840, 512), 17);
+  EXPECT_EQ(splits(32, 163840, 2048), 4);
+  EXPECT_EQ(splits(129, 163840, 2048), 1);
+  EXPECT_EQ(splits(1, 4096, 2048), 1);
+  EXPECT_EQ(splits(1, 2147418112, 1), 128);
+  EXPECT_EQ(splits(0, 0, 0), 1);
+  TopKArgs args;
+  args.num_rows = 1;
+  args.num_columns = 163840;
+  args.k = 2048;
+  EXPECT_EQ(TopKKernel::workspace_bytes(args), 512u + 8 * 2048 * 8);
+  args.num_splits = 1;
+  EXPECT_EQ(TopKKernel::workspace_bytes(args), 0u);
+}
+
 TEST_F(TopKTest, AllRowsMayBeShort) {
   EXPECT_EQ(top_k({.k = 2048, .lengths = {0, 0, 0}}), "");
   EXPECT_EQ(top_k({.k = 2048, .lengths = {2048, 2047, 1}, .next_n = 4}), "");
@@ -158,6 +215,16 @@ TEST_F(TopKTest, ArgumentsAreChecked) {
               a.ranges.next_n = 3;
             }),
             "next_n 3: must be at least 1 and divide num_rows (2)");
+  EXPECT_EQ(refusal([](auto& a) { a.num_splits = 129; }), "num_splits 129: must be in [0, 128]");
+  EXPECT_EQ(refusal([](auto& a) { a.num_rows = 129, a.num_splits = 2; }),
+            "num_splits 2: must be 0 or 1 for more than 128 rows (129)");
+  EXPECT_THAT(refusal([&](auto& a) {
+                a.num_splits = 2, a.workspace = memory.data(), a.workspace_bytes = 639;
+              }),
+              testing::HasSubstr(" of 639 bytes: must be 640 bytes, aligned to 16"));
+  EXPECT_THAT(refusal([&](auto& a) { a.num_splits = 2, a.workspace_bytes = 640; }),
+              testing::HasSubstr("must be 640 bytes, aligned to 16"));
+  EXPECT_EQ(kernel.workspace_init(memory.data(), 256, nullptr).code(), StatusCode::kWorkspace);
   EXPECT_EQ(refusal([](auto& a) { a.num_rows = 0, a.k = 0; }), "");
 }
 

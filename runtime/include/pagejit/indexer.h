@@ -8,6 +8,7 @@
 // scale.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -256,6 +257,15 @@ struct TopKArgs {
   int32_t* indices = nullptr;  // [num_rows, k]
   int64_t indices_stride = 0;
 
+  // Where rows are few and long, several CTAs do a row with a workspace: device memory of at least
+  // TopKKernel::workspace_bytes(), aligned to 16, initialised once by workspace_init(), used by one
+  // stream at a time, by any launches of any TopKKernel. The result is the same.
+  // num_splits: CTAs of a row. 0: as choose_num_splits() says, 1 without a workspace. More than 1
+  // only for up to 128 rows.
+  void* workspace = nullptr;
+  size_t workspace_bytes = 0;
+  int32_t num_splits = 0;
+
   // Where the spec has debug; as in CacheWriteArgs.
   void* debug_report = nullptr;
 };
@@ -287,9 +297,19 @@ class PAGEJIT_EXPORT IndexLogitsKernel : public KernelHandle {
   Status read_debug_report(void* report, Stream stream) const;
 };
 
+// launch() also returns kWorkspace, where it needs more workspace than there is.
 class PAGEJIT_EXPORT TopKKernel : public KernelHandle {
  public:
   Status launch(const TopKArgs& args, Stream stream) const;
+
+  // By the counts of `args`: how many CTAs do a row where num_splits is 0 and there is a workspace,
+  // and the bytes of workspace that its launch then needs, 0 where it needs none. With num_splits,
+  // the bytes for so many. No pointer is looked at.
+  static int choose_num_splits(const TopKArgs& args);
+  static size_t workspace_bytes(const TopKArgs& args);
+  // Enqueues the one-time initialisation of a workspace.
+  Status workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const;
+
   Status init_debug_report(void* report, Stream stream) const;
   Status read_debug_report(void* report, Stream stream) const;
 };

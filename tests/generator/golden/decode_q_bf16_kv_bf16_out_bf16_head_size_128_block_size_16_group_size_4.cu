@@ -1433,6 +1433,27 @@ struct OnlineSoftmax {
   }
 };
 #line 106 "attention/attention.cu.tmpl"
+#line 1 "elements/arrive_last.cuh"
+// How the CTAs that share a piece of work find the one that finishes it.
+
+
+// Counts this CTA in; true in all threads of the last one of num_ctas, which then sees what the
+// others wrote. The counter wraps to 0 by itself, ready for the next launch. One thread calls
+// on_arrival(number of those before).
+template <class OnArrival>
+PAGEJIT_DEVICE bool arrive_last(uint32_t* counter, int num_ctas, int& shared_flag,
+                                OnArrival on_arrival) {
+  dev::sync_cta();  // all that this CTA wrote is there before one thread publishes it
+  if (dev::thread_idx() == 0) {
+    const uint32_t limit = static_cast<uint32_t>(num_ctas - 1);
+    const uint32_t arrived = dev::atomic_inc_acq_rel(counter, limit);
+    on_arrival(arrived);
+    shared_flag = arrived == limit;
+  }
+  dev::sync_cta();  // the flag, and with it what the others wrote, are visible to all threads
+  return shared_flag != 0;
+}
+#line 107 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1672,21 +1693,15 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
   }
 }
 
-// Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
-// counter wraps to 0 by itself, ready for the next launch.
-PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput& output,
-                                const AttentionWork& work, int unit, int& shared_flag) {
-  dev::sync_cta();  // this split's partials are written before one thread publishes them
-  if (dev::thread_idx() == 0) {
-    const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
-    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counter(unit), limit);
-#line 318 "attention/merge.cuh"
-    shared_flag = arrived == limit;
-  }
-  dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
-  return shared_flag != 0;
+// Counts this split in at the unit's counter; true in all threads of the CTA that comes last.
+PAGEJIT_DEVICE bool arrive_last_split(const AttentionParams& params, const AttentionOutput& output,
+                                      const AttentionWork& work, int unit, int& shared_flag) {
+  return arrive_last(
+      output.counter(unit), work.num_active_splits, shared_flag, [&](uint32_t arrived) {
+#line 315 "attention/merge.cuh"
+      });
 }
-#line 107 "attention/attention.cu.tmpl"
+#line 108 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1800,7 +1815,7 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     merge_unit(output, merge, work, unit, of_splits);
 #line 131 "attention/attention.cuh"
     if (!of_splits && work.num_active_splits > 1 &&
-        arrive_last(params, output, work, unit, merge.is_last_split)) {
+        arrive_last_split(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
   }
@@ -1819,11 +1834,11 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   serve_split(params, work, shared);
 #line 173 "attention/attention.cuh"
 }
-#line 111 "attention/attention.cu.tmpl"
+#line 112 "attention/attention.cu.tmpl"
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 117 "attention/attention.cu.tmpl"
+#line 118 "attention/attention.cu.tmpl"
   attention(params);
 }
 

@@ -30,10 +30,10 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .debug = true,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 9861aa33b2db017029718dd5f5a2928cbc4dac43cf2770f62bcdc12e1c1a4716 ...
+... sha256 f02bc8b963925abc1aacfba0f1f222cc76dca67c4a90c7c3e27f0d4e57ed6d3f ...
 PAGEJIT_KERNEL(96, 2)
 pagejit_decode_f16_d72_b5_g71_debug(const __grid_constant__ AttentionParams params) {
-#line 117 "attention/attention.cu.tmpl"
+#line 118 "attention/attention.cu.tmpl"
   attention(params);
 }
 

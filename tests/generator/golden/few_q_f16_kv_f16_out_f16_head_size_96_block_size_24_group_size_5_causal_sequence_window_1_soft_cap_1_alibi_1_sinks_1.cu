@@ -40,10 +40,10 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 79872,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 e3382e59ab1a13cbaac921b4e37e215b142b25c2ed0497d6c24cbc5bc57ce2fd ...
+... sha256 2b83e7bb1917173a92fc81b9dd1fc0356789f3ab5929a81ef9c3d1c82529525a ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_few_f16_d96_b24_g5_maybe_causal_window_cap_alibi_sinks(const __grid_constant__ AttentionParams params) {
-#line 117 "attention/attention.cu.tmpl"
+#line 118 "attention/attention.cu.tmpl"
   attention(params);
 }
 

@@ -32,10 +32,10 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 52224,
 #line 69 "attention/attention.cu.tmpl"
 };
-... sha256 29cc56037d733261bcd6186464a686fdadb5c113c4d26e5751b3e0ba5e029d93 ...
+... sha256 9cef70553d52a74d07d1d9c422b4ffeace59f2c4790c85dfe523f8b9e6f6ace2 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_many_bf16_d128_b16_g8_causal(const __grid_constant__ AttentionParams params) {
-#line 117 "attention/attention.cu.tmpl"
+#line 118 "attention/attention.cu.tmpl"
   attention(params);
 }
 
