@@ -57,16 +57,29 @@ PAGEJIT_DEVICE int key_block(const IndexLogitsParams& params, int seq_idx, int k
                              key / C.block_size);
 }
 
+// From the first to the last column that any of the rows has; empty where they have none.
+// range_of(i) is that of the i-th row.
+template <class RangeOf>
+PAGEJIT_DEVICE RowRange union_of(const IndexLogitsParams& params, int num_rows, RangeOf range_of) {
+  RowRange all = {params.column_begin + params.num_columns, params.column_begin};
+  for (int i = 0; i < num_rows; ++i) {
+    const RowRange range = range_of(i);
+    if (range.begin == range.end) continue;
+    if (range.begin < all.begin) all.begin = range.begin;
+    if (range.end > all.end) all.end = range.end;
+  }
+  if (all.begin < params.column_begin) all.begin = params.column_begin;
+  return all;
+}
+
 // The first bad block of a sequence and its place in the table, as one number.
 template <IndexLogitsConfig C>
 PAGEJIT_DEVICE int64_t find_bad_block(const IndexLogitsParams& params, int seq_idx) {
-  const int end_column = params.column_begin + params.num_columns;
-  for (int key = params.column_begin; key < end_column; key += C.block_size - key % C.block_size) {
-    bool is_seen = false;
-    for (int i = 0; i < params.rows_per_seq; ++i) {
-      is_seen |= key < row_range(params.ranges, seq_idx * params.rows_per_seq + i, end_column).end;
-    }
-    if (!is_seen) break;
+  const RowRange all = union_of(params, params.rows_per_seq, [&](int i) {
+    return row_range(params.ranges, seq_idx * params.rows_per_seq + i,
+                     params.column_begin + params.num_columns);
+  });
+  for (int key = all.begin; key < all.end; key += C.block_size - key % C.block_size) {
     const int block = key_block<C>(params, seq_idx, key);
     if (block < 0 || block >= params.num_blocks) {
       return static_cast<int64_t>(key / C.block_size) << 32 | static_cast<uint32_t>(block);
@@ -293,14 +306,9 @@ PAGEJIT_DEVICE LogitsWork find_work(LogitsShared<C>& shared, const IndexLogitsPa
     shared.ranges[dev::thread_idx()] = row_range(params.ranges, row, end_column);
   }
   dev::sync_cta();  // ranges are there
-  work.begin = work.chunk_end;
-  work.end = work.chunk_begin;
-  for (int row = 0; row < work.num_rows; ++row) {
-    const RowRange range = shared.ranges[row];
-    if (range.begin == range.end) continue;
-    if (range.begin < work.begin) work.begin = range.begin;
-    if (range.end > work.end) work.end = range.end;
-  }
+  const RowRange all = union_of(params, work.num_rows, [&](int i) { return shared.ranges[i]; });
+  work.begin = all.begin;
+  work.end = all.end;
   if (work.begin < work.chunk_begin) work.begin = work.chunk_begin;
   if (work.end > work.chunk_end) work.end = work.chunk_end;
   return work;

@@ -55,9 +55,8 @@ void make_rows(const IndexLogitsOptions& o, SplitMix64& rng, Batch& batch) {
   int longest = 1;
   for (const int length : o.lengths) {
     for (int i = 0; i < (is_paged ? o.next_n : 1); ++i) {
-      batch.begins.push_back(is_paged ? 0 : static_cast<int32_t>(rng.below(o.last_begin + 1)));
-      const int hidden = is_paged ? o.next_n - 1 - i : 0;
-      batch.ends.push_back(batch.begins.back() + length - hidden);
+      batch.begins.push_back(static_cast<int32_t>(rng.below(o.last_begin + 1)));
+      batch.ends.push_back(is_paged ? length - (o.next_n - 1 - i) : batch.begins.back() + length);
       longest = std::max(longest, batch.ends.back());
     }
   }
@@ -146,6 +145,12 @@ void make_pages(const IndexLogitsOptions& o, SplitMix64& rng, Batch& batch) {
       const float scale = 0.01f + std::abs(rng.uniform());
       put_float(batch.k, page + int64_t{bs} * head_size + position % bs * 4, scale);
       batch.keys.back().push_back(read_key(batch.k, at, head_size, scale));
+    }
+    // Nor are those looked at that lie in front of what the rows have.
+    const auto first = batch.begins.begin() + static_cast<int64_t>(seq) * o.next_n;
+    const int begin = *std::min_element(first, first + o.next_n);
+    for (int i = 0; i < begin / bs && i < batch.table_stride; ++i) {
+      batch.table[seq * static_cast<size_t>(batch.table_stride) + static_cast<size_t>(i)] = -7;
     }
   }
 }
@@ -264,8 +269,8 @@ std::string check_index_logits(Engine& engine, const DeviceSession& session,
   } else {
     args.k_scale = k_scale.data<float>();
     args.num_keys = o.num_keys;
-    args.ranges.row_begins = o.last_begin == 0 ? nullptr : begins.data<int32_t>();
   }
+  if (o.last_begin != 0) args.ranges.row_begins = begins.data<int32_t>();
   if (is_paged && !o.lengths_by_row) {
     args.ranges.seq_lens = lengths.data<int32_t>();
   } else {

@@ -19,7 +19,7 @@ struct IndexLogitsOptions {
   int next_n = 1;               // with pages
   bool lengths_by_row = false;  // with pages: ends of rows instead of lengths of sequences
   int num_keys = 200;           // contiguous keys
-  int last_begin = 0;           // contiguous keys: rows begin at any key up to this one
+  int last_begin = 0;           // rows begin at any key up to this one; with pages lengths_by_row
   int column_begin = 0;
   int num_columns = 0;  // 0: to the end of the longest row
   int64_t page_gap = 0;

@@ -62,6 +62,20 @@ TEST_F(IndexLogitsTest, SeveralTokensOfASequence) {
   }
 }
 
+TEST_F(IndexLogitsTest, RowsOfPagesMayBegin) {
+  for (const bool debug : {false, true}) {
+    for (const int column_begin : {0, 20}) {
+      EXPECT_EQ(logits({.spec = {.num_heads = 8, .block_size = 16, .clean = true, .debug = debug},
+                        .lengths = {130, 0, 64, 40, 77},
+                        .next_n = 2,
+                        .lengths_by_row = true,
+                        .last_begin = 90,
+                        .column_begin = column_begin}),
+                "");
+    }
+  }
+}
+
 TEST_F(IndexLogitsTest, HeadsOfEachSize) {
   for (const int head_size : {32, 64, 96, 128, 160, 256}) {
     EXPECT_EQ(logits({.spec = {.num_heads = 24, .head_size = head_size},
@@ -105,7 +119,7 @@ TEST_F(IndexLogitsTest, PartsOfTheColumns) {
                                    .block_size = block_size,
                                    .clean = true,
                                    .debug = true},
-                          .last_begin = 30,
+                          .last_begin = block_size == 0 ? 30 : 0,
                           .column_begin = column_begin,
                           .num_columns = num_columns}),
                   "")

@@ -207,7 +207,8 @@ struct IndexLogitsArgs {
   const int32_t* block_table = nullptr;
   int64_t block_table_stride = 0;
 
-  // With pages row r is of sequence r / next_n also where the ranges are begins and ends.
+  // With pages row r is of sequence r / next_n also where the ranges are begins and ends. Keys are
+  // read from the first to the last that any of up to four neighbouring rows (of a sequence) has.
   IndexRowRanges ranges;
   int32_t num_rows = 0;  // 0 launches nothing
   int32_t column_begin = 0;
