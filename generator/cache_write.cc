@@ -10,29 +10,26 @@ namespace {
 
 constexpr int kThreads = 128;
 
-Status invalid(std::string message) {
-  return Status(StatusCode::kInvalidArgument, std::move(message));
-}
-
 Status check_quantisation(const CacheWriteSpec& spec) {
   if (Status s = check_scale(spec.scale); !s) return s;
   const std::string type(data_type_name(spec.kv_dtype));
   const std::string scale = "scale " + std::to_string(static_cast<int>(spec.scale));
   if (spec.kv_dtype == spec.dtype) {
     if (spec.scale == KvScale::kNone) return {};
-    return invalid(scale + ": must be none (0) where kv_dtype is dtype (" + type + ")");
+    return invalid_spec(scale + ": must be none (0) where kv_dtype is dtype (" + type + ")");
   }
   if (!is_small(spec.kv_dtype)) {
-    return invalid("kv_dtype " + type + ": must be dtype (" +
-                   std::string(data_type_name(spec.dtype)) + "), fp8_e4m3, fp8_e5m2, int8 or int4");
+    return invalid_spec("kv_dtype " + type + ": must be dtype (" +
+                        std::string(data_type_name(spec.dtype)) +
+                        "), fp8_e4m3, fp8_e5m2, int8 or int4");
   }
   if (spec.scale == KvScale::kNone) {
-    return invalid(scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
-                   type);
+    return invalid_spec(
+        scale + ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " + type);
   }
   const bool is_integer = spec.kv_dtype == DataType::kInt8 || spec.kv_dtype == DataType::kInt4;
   if (is_integer && spec.scale != KvScale::kTokenHead) {
-    return invalid(scale + ": must be token_head (3) where kv_dtype is " + type);
+    return invalid_spec(scale + ": must be token_head (3) where kv_dtype is " + type);
   }
   return {};
 }
@@ -42,23 +39,23 @@ Status check_rope(const CacheWriteSpec& spec) {
   const std::string rotary_dim = "rotary_dim " + std::to_string(spec.rotary_dim);
   if (spec.rope == RopeStyle::kNone) {
     if (spec.rotary_dim == 0) return {};
-    return invalid(rotary_dim + ": must be 0 where rope is none (0)");
+    return invalid_spec(rotary_dim + ": must be 0 where rope is none (0)");
   }
   if (spec.rotary_dim < 2 || spec.rotary_dim > spec.head_size || spec.rotary_dim % 2 != 0) {
-    return invalid(rotary_dim + ": must be even and in [2, head_size (" +
-                   std::to_string(spec.head_size) + ")]");
+    return invalid_spec(rotary_dim + ": must be even and in [2, head_size (" +
+                        std::to_string(spec.head_size) + ")]");
   }
   if (spec.rope == RopeStyle::kNeox && spec.kv_dtype == DataType::kInt4 &&
       spec.rotary_dim % 4 != 0) {
-    return invalid(rotary_dim +
-                   ": must be a multiple of 4 where kv_dtype is int4 and rope neox (1)");
+    return invalid_spec(rotary_dim +
+                        ": must be a multiple of 4 where kv_dtype is int4 and rope neox (1)");
   }
   if (spec.rope != RopeStyle::kInterleaved) return {};
   if (spec.head_size % 2 != 0 || spec.head_size_v % 2 != 0) {
     const bool is_key = spec.head_size % 2 != 0;
-    return invalid((is_key ? "head_size " : "head_size_v ") +
-                   std::to_string(is_key ? spec.head_size : spec.head_size_v) +
-                   ": must be even where rope is interleaved (2)");
+    return invalid_spec((is_key ? "head_size " : "head_size_v ") +
+                        std::to_string(is_key ? spec.head_size : spec.head_size_v) +
+                        ": must be even where rope is interleaved (2)");
   }
   return check_pair_fits(spec.rope, spec.row_alignment, spec.dtype);
 }
@@ -94,10 +91,8 @@ std::string kernel_name(const CacheWriteSpec& spec) {
     name += "_" + rope_text(spec.rope) + std::to_string(spec.rotary_dim) + "_" +
             std::string(data_type_name(spec.cos_sin_dtype));
   }
-  if (spec.row_alignment != CacheWriteSpec{}.row_alignment) {
-    name += "_a" + std::to_string(spec.row_alignment);
-  }
-  if (spec.debug) name += "_debug";
+  name += row_alignment_suffix(spec.row_alignment);
+  name += debug_suffix(spec.debug);
   if (spec.pdl) name += "_pdl";
   return name;
 }
@@ -108,9 +103,9 @@ template <>
 Status validate(const CacheWriteSpec& spec) {
   if (Status s = check_wide_type("dtype", spec.dtype); !s) return s;
   if (static_cast<int>(spec.kv_dtype) > static_cast<int>(DataType::kInt4)) {
-    return invalid("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
-                   ": must be dtype (" + std::string(data_type_name(spec.dtype)) +
-                   "), fp8_e4m3, fp8_e5m2, int8 or int4");
+    return invalid_spec("kv_dtype " + std::to_string(static_cast<int>(spec.kv_dtype)) +
+                        ": must be dtype (" + std::string(data_type_name(spec.dtype)) +
+                        "), fp8_e4m3, fp8_e5m2, int8 or int4");
   }
   if (Status s = check_quantisation(spec); !s) return s;
   if (Status s = check_rows(spec); !s) return s;
@@ -138,9 +133,7 @@ std::string canonical_text(const CacheWriteSpec& spec) {
   if (spec.cos_sin_dtype != defaults.cos_sin_dtype) {
     text += text_field("cos_sin", data_type_name(spec.cos_sin_dtype));
   }
-  if (spec.row_alignment != defaults.row_alignment) {
-    text += text_field("row_alignment", spec.row_alignment);
-  }
+  text += row_alignment_text(spec.row_alignment);
   return text + text_switch("debug", spec.debug) + text_switch("pdl", spec.pdl);
 }
 

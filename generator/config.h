@@ -8,6 +8,7 @@
 
 #include "pagejit/cache_ops.h"
 #include "pagejit/cache_write.h"
+#include "pagejit/indexer.h"
 #include "pagejit/merge_states.h"
 #include "pagejit/mla_cache.h"
 #include "pagejit/spec.h"
@@ -15,6 +16,7 @@
 #include "templates/shared/attention_params.h"
 #include "templates/shared/cache_ops_params.h"
 #include "templates/shared/cache_write_params.h"
+#include "templates/shared/indexer_params.h"
 #include "templates/shared/merge_states_params.h"
 #include "templates/shared/mla_cache_params.h"
 
@@ -37,7 +39,7 @@ struct KernelConfig {
   int tile_tokens() const { return attention.token_groups * attention.group_tokens; }
 };
 
-// The same for families whose kernels use no dynamic shared memory.
+// The same for the other families.
 template <class Spec, class Constants>
 struct SimpleConfig {
   Spec spec;
@@ -45,7 +47,10 @@ struct SimpleConfig {
   Constants constants;
 
   int threads_per_cta() const { return constants.num_threads; }
-  int shared_bytes() const { return 0; }
+  int shared_bytes() const {
+    if constexpr (requires { constants.shared_bytes; }) return constants.shared_bytes;
+    return 0;
+  }
 };
 using MergeStatesConfig = SimpleConfig<MergeStatesSpec, pagejit_shared::MergeStatesConfig>;
 using CacheWriteConfig = SimpleConfig<CacheWriteSpec, pagejit_shared::CacheWriteConfig>;
@@ -53,12 +58,19 @@ using MlaCacheWriteConfig = SimpleConfig<MlaCacheWriteSpec, pagejit_shared::MlaC
 using CopyBlocksConfig = SimpleConfig<CopyBlocksSpec, pagejit_shared::CopyBlocksConfig>;
 using GatherCacheConfig = SimpleConfig<GatherCacheSpec, pagejit_shared::GatherCacheConfig>;
 using ConvertFloat8Config = SimpleConfig<ConvertFloat8Spec, pagejit_shared::ConvertFloat8Config>;
+using IndexKeyWriteConfig = SimpleConfig<IndexKeyWriteSpec, pagejit_shared::IndexKeyWriteConfig>;
+using IndexKeyGatherConfig = SimpleConfig<IndexKeyGatherSpec, pagejit_shared::IndexKeyGatherConfig>;
+using TopKConfig = SimpleConfig<TopKSpec, pagejit_shared::TopKConfig>;
+using IndexLogitsConfig = SimpleConfig<IndexLogitsSpec, pagejit_shared::IndexLogitsConfig>;
 
 // Every family has spec, target, threads_per_cta() and shared_bytes().
 using AnySpec = std::variant<KernelSpec, MergeStatesSpec, CacheWriteSpec, CopyBlocksSpec,
-                             GatherCacheSpec, ConvertFloat8Spec, MlaCacheWriteSpec>;
-using AnyConfig = std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
-                               GatherCacheConfig, ConvertFloat8Config, MlaCacheWriteConfig>;
+                             GatherCacheSpec, ConvertFloat8Spec, MlaCacheWriteSpec,
+                             IndexKeyWriteSpec, IndexKeyGatherSpec, TopKSpec, IndexLogitsSpec>;
+using AnyConfig =
+    std::variant<KernelConfig, MergeStatesConfig, CacheWriteConfig, CopyBlocksConfig,
+                 GatherCacheConfig, ConvertFloat8Config, MlaCacheWriteConfig, IndexKeyWriteConfig,
+                 IndexKeyGatherConfig, TopKConfig, IndexLogitsConfig>;
 
 // One self-contained translation unit.
 struct KernelSource {

@@ -2,6 +2,7 @@
 
 #include "generator/cache_ops.h"
 #include "generator/cache_write.h"
+#include "generator/indexer.h"
 #include "generator/merge_states.h"
 #include "generator/mla_cache_write.h"
 #include "generator/planner.h"

@@ -9,6 +9,7 @@
 #include "generator/cache_write.h"
 #include "generator/entry_text.h"
 #include "generator/families.h"
+#include "generator/indexer.h"
 #include "generator/merge_states.h"
 #include "generator/mla_cache_write.h"
 

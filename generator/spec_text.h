@@ -13,9 +13,17 @@ namespace pagejit {
 
 // kInvalidArgument "field value: must be `legal`".
 Status must_be(std::string_view field, std::string_view value, std::string_view legal);
+// Tokens per KV block, at most.
+inline constexpr int kMaxBlockSize = 65536;
+
+// kInvalidArgument.
+Status invalid_spec(std::string message);
 
 // kInvalidArgument "field value: must be in [low, high]".
 Status check_range(std::string_view field, int value, int low, int high);
+
+// kInvalidArgument "field value: must be a power of two in [least, 16]".
+Status check_alignment(std::string_view field, int alignment, int least);
 
 // kInvalidArgument "field name: legal are f16, bf16 and f32".
 Status check_wide_type(std::string_view field, DataType type);
@@ -74,6 +82,16 @@ std::string scale_constant(pagejit_shared::KvScale scale);
 std::string layout_constant(pagejit_shared::KvLayout layout);
 std::string rope_text(RopeStyle rope);
 std::string rope_constant(pagejit_shared::RopeStyle rope);
+
+// " row_alignment=value" and "_avalue", of a kernel's name, where it is not 16.
+std::string row_alignment_text(int alignment);
+std::string row_alignment_suffix(int alignment);
+
+// "_debug" where it is set: of kernel names.
+std::string debug_suffix(bool debug);
+
+// The comment in front of a kernel text.
+std::string banner(std::string_view what, const std::string& canonical_text);
 
 // "true" or "false".
 std::string bool_text(bool value);

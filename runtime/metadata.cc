@@ -162,18 +162,28 @@ std::string abi_of(const MlaCacheWriteConfig&) {
 }
 
 template <class Params>
-std::string cache_ops_abi(const char* family) {
+std::string small_abi(const char* family) {
   return format("{}-1:{}", family, sizeof(Params));
 }
 std::string abi_of(const CopyBlocksConfig&) {
-  return cache_ops_abi<pagejit_shared::CopyBlocksParams>("copy-blocks");
+  return small_abi<pagejit_shared::CopyBlocksParams>("copy-blocks");
 }
 std::string abi_of(const GatherCacheConfig&) {
-  return cache_ops_abi<pagejit_shared::GatherCacheParams>("gather-cache");
+  return small_abi<pagejit_shared::GatherCacheParams>("gather-cache");
 }
 std::string abi_of(const ConvertFloat8Config&) {
-  return cache_ops_abi<pagejit_shared::ConvertFloat8Params>("convert-float8");
+  return small_abi<pagejit_shared::ConvertFloat8Params>("convert-float8");
 }
+std::string abi_of(const IndexKeyWriteConfig&) {
+  return small_abi<pagejit_shared::IndexKeyWriteParams>("index-key-write");
+}
+std::string abi_of(const IndexKeyGatherConfig&) {
+  return small_abi<pagejit_shared::IndexKeyGatherParams>("index-key-gather");
+}
+std::string abi_of(const IndexLogitsConfig&) {
+  return small_abi<pagejit_shared::IndexLogitsParams>("index-logits");
+}
+std::string abi_of(const TopKConfig&) { return small_abi<pagejit_shared::TopKParams>("top-k"); }
 
 }  // namespace
 

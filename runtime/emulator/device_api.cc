@@ -35,6 +35,7 @@ constexpr Api kApi = {
     .store_global = store_global,
     .atomic_inc = atomic_inc,
     .atomic_cas = atomic_cas,
+    .atomic_add_shared = atomic_add_shared,
     .fence_gpu = fence_gpu,
     .grid_dependency_wait = grid_dependency_wait,
     .cp_async = cp_async,

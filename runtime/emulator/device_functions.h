@@ -18,6 +18,7 @@ void load_global(const void* p, unsigned bytes, Loc loc);
 void store_global(void* p, unsigned bytes, Loc loc);
 unsigned atomic_inc(unsigned* p, unsigned limit, Loc loc);
 int atomic_cas(int* p, int expected, int desired, Loc loc);
+void atomic_add_shared(int* p, int v, Loc loc);
 void fence_gpu(Loc loc);
 void grid_dependency_wait(Loc loc);
 void plain_access(const void* p, unsigned long long bytes, bool is_write, const void* pc);

@@ -53,15 +53,18 @@ void note_global_read_at(const void* p, unsigned bytes, Site site) {
   }
 }
 
-void note_shared(const void* p, unsigned bytes, bool is_write, Site site) {
+enum class SharedAccess { kRead, kWrite, kAtomic };
+
+void note_shared(const void* p, unsigned bytes, SharedAccess access, Site site) {
   Machine& m = machine();
   ++m.counters().checked_shared_accesses;
   const Thread& thread = m.current();
   Cta& cta = *thread.cta;
   const auto offset = static_cast<unsigned>(cta.arena.offset(p));
-  const bool fine = is_write ? cta.checker.write(cta.clocks, thread.idx, offset, bytes, site)
-                             : cta.checker.read(cta.clocks, thread.idx, offset, bytes, site);
-  if (fine) return;
+  const auto check = access == SharedAccess::kRead    ? &SharedChecker::read
+                     : access == SharedAccess::kWrite ? &SharedChecker::write
+                                                      : &SharedChecker::atomic;
+  if ((cta.checker.*check)(cta.clocks, thread.idx, offset, bytes, site)) return;
   m.fault(CUDA_ERROR_LAUNCH_FAILED, cta.checker.finding(*m.request().image));
   m.leave();
 }
@@ -118,7 +121,7 @@ void check_global(const void* p, unsigned bytes, unsigned alignment, const char*
 }
 
 void note_shared_read(const void* p, unsigned bytes, Loc loc) {
-  if (machine().checked()) note_shared(p, bytes, false, Site(loc));
+  if (machine().checked()) note_shared(p, bytes, SharedAccess::kRead, Site(loc));
 }
 
 void note_global_read(const void* p, unsigned bytes, Loc loc) {
@@ -174,6 +177,14 @@ int atomic_cas(int* p, int expected, int desired, Loc loc) {
   return old;
 }
 
+void atomic_add_shared(int* p, int v, Loc loc) {
+  Machine& m = machine();
+  m.poll();
+  check_shared(p, sizeof(*p), sizeof(*p), "atomic_add_shared", loc);
+  if (m.checked()) note_shared(p, sizeof(*p), SharedAccess::kAtomic, Site(loc));
+  *p += v;
+}
+
 void fence_gpu(Loc) {
   Machine& m = machine();
   m.poll();
@@ -195,7 +206,9 @@ void plain_access(const void* p, unsigned long long bytes, bool is_write, const 
   const Site site(pc);
   const SharedArena& arena = thread.cta->arena;
   if (arena.near(p)) {
-    if (arena.holds(p, size)) return note_shared(p, size, is_write, site);
+    if (arena.holds(p, size)) {
+      return note_shared(p, size, is_write ? SharedAccess::kWrite : SharedAccess::kRead, site);
+    }
   } else if (m.request().image->contains(reinterpret_cast<uintptr_t>(p))) {
     return;  // constants of the kernel
   } else if (m.memory().find(reinterpret_cast<uintptr_t>(p), size) != nullptr) {

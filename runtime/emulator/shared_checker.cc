@@ -16,19 +16,36 @@ void SharedChecker::reset(unsigned bytes) {
 
 bool SharedChecker::read(const Clocks& clocks, int thread, unsigned offset, unsigned bytes,
                          Site site) {
-  if (!check_copies(thread, offset, bytes, false, site)) return false;
+  return record_read(clocks, thread, offset, bytes, false, site);
+}
+
+bool SharedChecker::atomic(const Clocks& clocks, int thread, unsigned offset, unsigned bytes,
+                           Site site) {
+  return record_read(clocks, thread, offset, bytes, true, site);
+}
+
+bool SharedChecker::record_read(const Clocks& clocks, int thread, unsigned offset, unsigned bytes,
+                                bool is_atomic, Site site) {
+  if (!check_copies(thread, offset, bytes, is_atomic, site)) return false;
   for (unsigned i = offset; i < offset + bytes; ++i) {
     Byte& byte = bytes_[i];
     if (!byte.writer.exists()) {
-      finding_ = {Fault::kUnwritten, i, false, thread, site, false, 0, Site()};
+      finding_ = {Fault::kUnwritten, i, is_atomic, thread, site, false, 0, Site()};
       return false;
     }
     if (!clocks.knows(thread, byte.writer)) {
-      finding_ = {Fault::kRace,    i, false, thread, site, true, byte.writer.thread(),
+      finding_ = {Fault::kRace,    i, is_atomic, thread, site, true, byte.writer.thread(),
                   byte.writer_site};
       return false;
     }
-    add_reader(clocks, thread, &byte, site);
+    for (int node = byte.readers; node >= 0; node = nodes_[node].next) {
+      const Reader& reader = nodes_[node];
+      if (reader.is_atomic == is_atomic || clocks.knows(thread, reader.epoch)) continue;
+      finding_ = {Fault::kRace,          i,          is_atomic, thread, site, reader.is_atomic,
+                  reader.epoch.thread(), reader.site};
+      return false;
+    }
+    add_reader(clocks, thread, &byte, is_atomic, site);
   }
   return true;
 }
@@ -78,7 +95,8 @@ bool SharedChecker::record_write(const Clocks& clocks, int thread, unsigned offs
     for (int node = byte.readers; node >= 0; node = nodes_[node].next) {
       const Reader& reader = nodes_[node];
       if (clocks.knows(thread, reader.epoch)) continue;
-      finding_ = {Fault::kRace, i, true, thread, site, false, reader.epoch.thread(), reader.site};
+      finding_ = {Fault::kRace,          i,          true, thread, site, reader.is_atomic,
+                  reader.epoch.thread(), reader.site};
       return false;
     }
     drop_readers(&byte);
@@ -89,11 +107,13 @@ bool SharedChecker::record_write(const Clocks& clocks, int thread, unsigned offs
 }
 
 // A reader that the new one knows of need not be kept: a write that knows the new one knows it too.
-void SharedChecker::add_reader(const Clocks& clocks, int thread, Byte* byte, Site site) {
+// But an atomic is kept for other readers, which need not know of this one.
+void SharedChecker::add_reader(const Clocks& clocks, int thread, Byte* byte, bool is_atomic,
+                               Site site) {
   int* link = &byte->readers;
   while (*link >= 0) {
     const int node = *link;
-    if (clocks.knows(thread, nodes_[node].epoch)) {
+    if (clocks.knows(thread, nodes_[node].epoch) && (is_atomic || !nodes_[node].is_atomic)) {
       *link = nodes_[node].next;
       nodes_[node].next = free_nodes_;
       free_nodes_ = node;
@@ -108,7 +128,7 @@ void SharedChecker::add_reader(const Clocks& clocks, int thread, Byte* byte, Sit
     node = static_cast<int>(nodes_.size());
     nodes_.emplace_back();
   }
-  nodes_[node] = {site, clocks.now(thread), byte->readers};
+  nodes_[node] = {site, clocks.now(thread), byte->readers, is_atomic};
   byte->readers = node;
 }
 

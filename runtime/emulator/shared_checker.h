@@ -1,5 +1,6 @@
 // SharedChecker: finds races, reads of unwritten bytes and early uses of asynchronous copies in the
-// shared memory of one CTA. Per byte it keeps the last writer and the readers since (FastTrack).
+// shared memory of one CTA. Per byte it keeps the last writer and the readers since (FastTrack);
+// atomics are kept with the readers, since they may be as many, but race with these.
 // Thread-safety: none.
 #pragma once
 
@@ -20,6 +21,8 @@ class SharedChecker {
   // are in bounds.
   bool read(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
   bool write(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
+  // A read and a write that no other atomic races with.
+  bool atomic(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
   // A copy of 4, 8 or 16 bytes, aligned to their number: between the two nobody may touch them.
   bool begin_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
   bool end_copy(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
@@ -36,6 +39,7 @@ class SharedChecker {
     Site site;
     Epoch epoch;
     int next;
+    bool is_atomic;
   };
   struct Copy {
     Site site;
@@ -53,10 +57,13 @@ class SharedChecker {
     Site other_site;
   };
 
+  // A read, or an atomic.
+  bool record_read(const Clocks& clocks, int thread, unsigned offset, unsigned bytes,
+                   bool is_atomic, Site site);
   bool check_copies(int thread, unsigned offset, unsigned bytes, bool is_write, Site site);
   // A write without the check for copies in flight.
   bool record_write(const Clocks& clocks, int thread, unsigned offset, unsigned bytes, Site site);
-  void add_reader(const Clocks& clocks, int thread, Byte* byte, Site site);
+  void add_reader(const Clocks& clocks, int thread, Byte* byte, bool is_atomic, Site site);
   void drop_readers(Byte* byte);
 
   std::vector<Byte> bytes_;

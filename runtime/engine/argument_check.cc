@@ -34,6 +34,11 @@ Status check_tensor(pagejit_shared::Element element, int vector_elements,
   return status;
 }
 
+Status check_multiple(const char* name, int64_t value, int unit) {
+  if (value % unit == 0) return {};
+  return invalid(format("{} {}: must be a multiple of {}", name, value, unit));
+}
+
 Status check_count(const char* name, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
   return invalid(format("{} {}: must be in [{}, {}]", name, value, low, high));

@@ -46,6 +46,8 @@ struct TensorArgument {
 // That its pointer is aligned to a vector and that its strides are multiples of one.
 Status check_tensor(pagejit_shared::Element element, int vector_elements,
                     const TensorArgument& tensor);
+// kInvalidArgument "name value: must be a multiple of unit".
+Status check_multiple(const char* name, int64_t value, int unit);
 
 // [low, high].
 Status check_count(const char* name, int64_t value, int64_t low, int64_t high);

@@ -14,18 +14,8 @@ namespace {
 
 using SharedScale = pagejit_shared::KvScale;
 
-template <class Config>
-const auto& constants_of(const LoadedKernel& kernel) {
-  return std::get_if<Config>(&kernel.parts.config)->constants;
-}
-
 uintptr_t bytes_of(int elements, pagejit_shared::Element element) {
   return static_cast<uintptr_t>(pagejit_shared::elements_bytes(element, elements));
-}
-
-Status check_multiple(const char* name, int64_t bytes, int unit) {
-  if (bytes % unit == 0) return {};
-  return invalid(format("{} {}: must be a multiple of {}", name, bytes, unit));
 }
 
 Status launch_copies(const LoadedKernel& kernel, const CopyBlocksArgs& args, Stream stream) {
@@ -199,15 +189,10 @@ Status CopyBlocksKernel::launch(const CopyBlocksArgs& args, Stream stream) const
   return guarded([&] { return launch_copies(*loaded_, args, stream); });
 }
 Status CopyBlocksKernel::init_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded(
-      [&] { return pagejit::init_debug_report(*loaded_->parts.driver, report, stream); });
+  return pagejit::init_debug_report(loaded_.get(), report, stream);
 }
 Status CopyBlocksKernel::read_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] {
-    return pagejit::read_debug_report(*loaded_->parts.driver, report, stream, copy_sentence);
-  });
+  return pagejit::read_debug_report(loaded_.get(), report, stream, copy_sentence);
 }
 
 Status GatherCacheKernel::launch(const GatherCacheArgs& args, Stream stream) const {
@@ -215,18 +200,10 @@ Status GatherCacheKernel::launch(const GatherCacheArgs& args, Stream stream) con
   return guarded([&] { return launch_gather(*loaded_, args, stream); });
 }
 Status GatherCacheKernel::init_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded(
-      [&] { return pagejit::init_debug_report(*loaded_->parts.driver, report, stream); });
+  return pagejit::init_debug_report(loaded_.get(), report, stream);
 }
 Status GatherCacheKernel::read_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] {
-    return pagejit::read_debug_report(
-        *loaded_->parts.driver, report, stream, [](int, int index, int64_t value) {
-          return format("token {}: its block is {}, must be in [0, num_blocks)", index, value);
-        });
-  });
+  return pagejit::read_debug_report(loaded_.get(), report, stream, bad_block_sentence);
 }
 
 Status ConvertFloat8Kernel::launch(const ConvertFloat8Args& args, Stream stream) const {

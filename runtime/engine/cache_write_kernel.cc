@@ -134,16 +134,11 @@ Status CacheWriteKernel::launch(const CacheWriteArgs& args, Stream stream) const
 }
 
 Status CacheWriteKernel::init_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded(
-      [&] { return pagejit::init_debug_report(*loaded_->parts.driver, report, stream); });
+  return pagejit::init_debug_report(loaded_.get(), report, stream);
 }
 
 Status CacheWriteKernel::read_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] {
-    return pagejit::read_debug_report(*loaded_->parts.driver, report, stream, write_sentence);
-  });
+  return pagejit::read_debug_report(loaded_.get(), report, stream, write_sentence);
 }
 
 const CacheWriteSpec& CacheWriteKernel::spec() const {

@@ -4,6 +4,7 @@
 
 #include "pagejit/cache_write.h"
 #include "runtime/engine/argument_check.h"
+#include "runtime/engine/guard.h"
 #include "runtime/format.h"
 #include "templates/shared/cache_write_params.h"
 
@@ -19,16 +20,14 @@ CUdeviceptr address_of(const void* pointer) {
   return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(pointer));
 }
 
-}  // namespace
-
-Status init_debug_report(const Driver& driver, void* report, Stream stream) {
+Status clear_report(const Driver& driver, void* report, Stream stream) {
   if (Status status = check_pointer("debug_report", report, 16); !status) return status;
   return driver.check(driver.cuMemsetD8Async(address_of(report), 0, sizeof(DebugReport),
                                              static_cast<CUstream>(stream)),
                       "cuMemsetD8Async");
 }
 
-Status read_debug_report(
+Status read_report(
     const Driver& driver, void* report, Stream stream,
     const std::function<std::string(int fault, int index, int64_t value)>& sentence) {
   if (Status status = check_pointer("debug_report", report, 16); !status) return status;
@@ -42,19 +41,41 @@ Status read_debug_report(
   for (int fault = 0; fault < pagejit_shared::kDebugFindings; ++fault) {
     const DebugFinding& finding = found.findings[fault];
     if (finding.index_plus_one == 0) continue;
-    if (Status status = init_debug_report(driver, report, stream); !status) return status;
+    if (Status status = clear_report(driver, report, stream); !status) return status;
     return Status(StatusCode::kDeviceCheckFailed,
                   sentence(fault, finding.index_plus_one - 1, finding.value));
   }
   return {};
 }
 
+}  // namespace
+
+Status init_debug_report(const LoadedKernel* loaded, void* report, Stream stream) {
+  if (loaded == nullptr) return guarded(empty_handle);
+  return guarded([&] { return clear_report(*loaded->parts.driver, report, stream); });
+}
+
+Status read_debug_report(
+    const LoadedKernel* loaded, void* report, Stream stream,
+    const std::function<std::string(int fault, int index, int64_t value)>& sentence) {
+  if (loaded == nullptr) return guarded(empty_handle);
+  return guarded([&] { return read_report(*loaded->parts.driver, report, stream, sentence); });
+}
+
+std::string bad_slot_sentence(int, int token, int64_t slot) {
+  return format("slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * block_size)", token,
+                slot);
+}
+
+std::string bad_block_sentence(int, int token, int64_t block) {
+  return format("token {}: its block is {}, must be in [0, num_blocks)", token, block);
+}
+
 std::string write_sentence(int fault, int index, int64_t value) {
   if (fault == pagejit_shared::kBadPosition) {
     return format("positions[{}] is {}: must be in [0, max_position)", index, value);
   }
-  return format("slot_mapping[{}] is {}: must be -1, or in [0, num_blocks * block_size)", index,
-                value);
+  return bad_slot_sentence(fault, index, value);
 }
 
 }  // namespace pagejit

@@ -91,6 +91,10 @@ PAGEJIT_FAMILY(CopyBlocksSpec)
 PAGEJIT_FAMILY(GatherCacheSpec)
 PAGEJIT_FAMILY(ConvertFloat8Spec)
 PAGEJIT_FAMILY(MlaCacheWriteSpec)
+PAGEJIT_FAMILY(IndexKeyWriteSpec)
+PAGEJIT_FAMILY(IndexKeyGatherSpec)
+PAGEJIT_FAMILY(IndexLogitsSpec)
+PAGEJIT_FAMILY(TopKSpec)
 #undef PAGEJIT_FAMILY
 
 template <>

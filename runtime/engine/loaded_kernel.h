@@ -95,4 +95,10 @@ struct LoadedKernel {
   std::vector<DeviceContext> contexts_;  // where the code is resident
 };
 
+// The constants of a kernel, whose configuration is a `Config`.
+template <class Config>
+const auto& constants_of(const LoadedKernel& kernel) {
+  return std::get_if<Config>(&kernel.parts.config)->constants;
+}
+
 }  // namespace pagejit

@@ -125,23 +125,18 @@ Status MlaCacheWriteKernel::launch(const MlaCacheWriteArgs& args, Stream stream)
 }
 
 Status MlaCacheWriteKernel::init_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded(
-      [&] { return pagejit::init_debug_report(*loaded_->parts.driver, report, stream); });
+  return pagejit::init_debug_report(loaded_.get(), report, stream);
 }
 
 Status MlaCacheWriteKernel::read_debug_report(void* report, Stream stream) const {
-  if (loaded_ == nullptr) return guarded(empty_handle);
-  return guarded([&] {
-    return pagejit::read_debug_report(
-        *loaded_->parts.driver, report, stream, [&](int fault, int index, int64_t value) {
-          if (!spec().grouped) return write_sentence(fault, index, value);
-          return format(
-              "slot_mapping of layer * num_tokens + token = {} is {}: must be -1, or in [0, "
-              "num_blocks * block_size)",
-              index, value);
-        });
-  });
+  return pagejit::read_debug_report(
+      loaded_.get(), report, stream, [&](int fault, int index, int64_t value) {
+        if (!spec().grouped) return write_sentence(fault, index, value);
+        return format(
+            "slot_mapping of layer * num_tokens + token = {} is {}: must be -1, or in [0, "
+            "num_blocks * block_size)",
+            index, value);
+      });
 }
 
 const MlaCacheWriteSpec& MlaCacheWriteKernel::spec() const {

@@ -40,7 +40,7 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     merge_unit(output, merge, work, unit, of_splits);
 #endif
     if (!of_splits && work.num_active_splits > 1 &&
-        arrive_last(params, output, work, unit, merge.is_last_split)) {
+        arrive_last_split(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
   }

@@ -307,21 +307,15 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
   }
 }
 
-// Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
-// counter wraps to 0 by itself, ready for the next launch.
-PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput& output,
-                                const AttentionWork& work, int unit, int& shared_flag) {
-  dev::sync_cta();  // this split's partials are written before one thread publishes them
-  if (dev::thread_idx() == 0) {
-    const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
-    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counter(unit), limit);
+// Counts this split in at the unit's counter; true in all threads of the CTA that comes last.
+PAGEJIT_DEVICE bool arrive_last_split(const AttentionParams& params, const AttentionOutput& output,
+                                      const AttentionWork& work, int unit, int& shared_flag) {
+  return arrive_last(
+      output.counter(unit), work.num_active_splits, shared_flag, [&](uint32_t arrived) {
 #if PAGEJIT_DEBUG
-    if (arrived > limit) {
-      report_debug(params, pagejit_shared::kDebugBadCounter, work.seq_idx, unit, arrived);
-    }
+        if (arrived >= static_cast<uint32_t>(work.num_active_splits)) {
+          report_debug(params, pagejit_shared::kDebugBadCounter, work.seq_idx, unit, arrived);
+        }
 #endif
-    shared_flag = arrived == limit;
-  }
-  dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
-  return shared_flag != 0;
+      });
 }

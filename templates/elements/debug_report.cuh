@@ -24,3 +24,14 @@ PAGEJIT_DEVICE void report_lowest(pagejit_shared::DebugFinding* finding, int ind
     now = dev::load_global(&finding->index_plus_one);
   } while (now != mine);
 }
+
+// slot_at(index), or -1 after a report where that is neither in a cache of so many blocks nor says
+// that its token is not written.
+template <int kBlockSize, class SlotAt>
+PAGEJIT_DEVICE int64_t checked_slot(int64_t num_blocks, pagejit_shared::DebugFinding* bad_slot,
+                                    int index, SlotAt slot_at) {
+  const int64_t slot = slot_at(index);
+  if (slot >= -1 && (slot < 0 || slot / kBlockSize < num_blocks)) return slot;
+  report_lowest(bad_slot, index, slot_at);
+  return -1;
+}

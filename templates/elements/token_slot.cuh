@@ -2,23 +2,15 @@
 // cache.
 #pragma once
 
-// A slot that is neither in the cache nor says that its token is not written.
-template <auto C, class Params>
-PAGEJIT_DEVICE bool is_bad_slot(const Params& params, int64_t slot) {
-  return slot < -1 || (slot >= 0 && slot / C.block_size >= params.num_blocks);
-}
-
 // slot_at(index), or -1 in place of a bad one, which debug kernels report by `index`.
 template <auto C, class Params, class SlotAt>
 PAGEJIT_DEVICE int64_t load_slot(const Params& params, int index, SlotAt slot_at) {
-  const int64_t slot = slot_at(index);
   if constexpr (C.debug) {
-    if (is_bad_slot<C>(params, slot)) {
-      report_lowest(&params.report->findings[pagejit_shared::kBadSlot], index, slot_at);
-      return -1;
-    }
+    return checked_slot<C.block_size>(
+        params.num_blocks, &params.report->findings[pagejit_shared::kBadSlot], index, slot_at);
+  } else {
+    return slot_at(index);
   }
-  return slot;
 }
 
 // The token's row of cos_sin.

@@ -6,38 +6,6 @@ using pagejit_shared::GatherCacheParams;
 using pagejit_shared::KvLayout;
 using pagejit_shared::KvScale;
 
-// The sequence of a token of the result: the last one that begins at or before it.
-PAGEJIT_DEVICE int find_sequence(const GatherCacheParams& params, int token) {
-  int begin = 0;
-  int end = params.num_seqs;
-  while (end - begin > 1) {
-    const int middle = begin + (end - begin) / 2;
-    if (dev::load_global_nc(params.cu_seq_lens + middle) <= token) {
-      begin = middle;
-    } else {
-      end = middle;
-    }
-  }
-  return begin;
-}
-
-// A token's place in the cache.
-struct TokenPlace {
-  int64_t block;
-  int in_block;
-};
-
-template <GatherCacheConfig C>
-PAGEJIT_DEVICE TokenPlace find_place(const GatherCacheParams& params, int token) {
-  const int seq_idx = find_sequence(params, token);
-  int position = token - dev::load_global_nc(params.cu_seq_lens + seq_idx);
-  if (params.seq_starts != nullptr) {
-    position += dev::load_global_nc(params.seq_starts + seq_idx);
-  }
-  const int* blocks = params.block_table + seq_idx * params.block_table_stride;
-  return {dev::load_global_nc(blocks + position / C.block_size), position % C.block_size};
-}
-
 template <GatherCacheConfig C>
 struct SourceRow {
   static constexpr int kVector = C.vector_elements;
@@ -120,11 +88,10 @@ PAGEJIT_DEVICE void gather_cache(const GatherCacheParams& params) {
   // The grid is a bound; the sequences may have fewer tokens.
   if (token_idx >= dev::load_global_nc(params.cu_seq_lens + params.num_seqs)) return;
   const int token = static_cast<int>(token_idx);
-  const TokenPlace place = find_place<C>(params, token);
+  const TokenPlace place = find_place<C.block_size>(params, token);
   if constexpr (C.debug) {
-    if (place.block < 0 || place.block >= params.num_blocks) {
-      report_lowest(&params.report->findings[pagejit_shared::kBadTableBlock], token,
-                    [&](int i) { return find_place<C>(params, i).block; });
+    if (!check_place<C.block_size>(params, &params.report->findings[pagejit_shared::kBadTableBlock],
+                                   token, place)) {
       return;
     }
   }

@@ -44,7 +44,11 @@ std::vector<AnySpec> one_of_each() {
           CopyBlocksSpec{16, true},
           GatherCacheSpec{.kv_dtype = kE4M3, .scale = KvScale::kHead, .debug = true},
           ConvertFloat8Spec{},
-          MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox, .debug = true}};
+          MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox, .debug = true},
+          IndexKeyWriteSpec{.power_of_two_scale = true, .debug = true},
+          IndexKeyGatherSpec{.debug = true},
+          IndexLogitsSpec{.block_size = 16, .clean = true, .debug = true},
+          TopKSpec{.debug = true}};
 }
 
 TEST(FamiliesTest, KernelTextIsTheSameForGpuAndHost) {
@@ -149,6 +153,29 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   add_mla([](auto& s) { s.grouped = true; });
   add_mla([](auto& s) { s.debug = true; });
   add_mla([](auto& s) { s.pdl = true; });
+  const auto add_index = [&](auto spec, auto change) {
+    change(spec);
+    specs.emplace_back(spec);
+  };
+  add_index(IndexKeyWriteSpec{}, [](auto&) {});
+  add_index(IndexKeyWriteSpec{}, [](auto& s) { s.dtype = kF16; });
+  add_index(IndexKeyWriteSpec{}, [](auto& s) { s.power_of_two_scale = true; });
+  add_index(IndexKeyGatherSpec{}, [](auto&) {});
+  const auto add_pages = [&](auto change) {
+    add_index(IndexKeyWriteSpec{}, change);
+    add_index(IndexKeyGatherSpec{}, change);
+  };
+  add_pages([](auto& s) { s.head_size = 256; });
+  add_pages([](auto& s) { s.quant_block_size = 64; });
+  add_pages([](auto& s) { s.block_size = 1; });
+  add_pages([](auto& s) { s.row_alignment = 8; });
+  add_index(IndexLogitsSpec{}, [](auto&) {});
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.num_heads = 32; });
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.head_size = 64; });
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.block_size = 16; });
+  add_index(IndexLogitsSpec{}, [](auto& s) { s.clean = true; });
+  specs.emplace_back(TopKSpec{});
+  specs.emplace_back(TopKSpec{.row_alignment = 4});
   std::set<std::string> texts;
   std::set<std::string> names;
   for (const AnySpec& spec : specs) {

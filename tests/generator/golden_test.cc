@@ -88,6 +88,10 @@ TEST(GoldenSourceTest, OtherFamilies) {
       GatherCacheSpec{.kv_dtype = DataType::kFloat8E4m3, .head_size = 576, .ds_mla = true}, false);
   compare_golden(ConvertFloat8Spec{}, false);
   compare_golden(MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox}, false);
+  compare_golden(IndexKeyWriteSpec{}, false);
+  compare_golden(IndexKeyGatherSpec{}, false);
+  compare_golden(IndexLogitsSpec{.block_size = 64}, false);
+  compare_golden(TopKSpec{}, false);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ function allowed(layer, name, quoted) {
     if (layer == "public") return starts(name, "pagejit/")
     if (layer == "shared") return starts(name, "templates/shared/")
     # Inlined at render time; paths count from templates/ or from the folder of the file.
-    if (layer == "templates") return name ~ /^(((templates\/)?(shared|device|elements|attention|merge_states|cache_write|copy_blocks|gather_cache|convert_float8)\/)?[a-z_0-9\/]+\.(cuh|h))$/ && \
+    if (layer == "templates") return name ~ /^(((templates\/)?(shared|device|elements|attention|merge_states|cache_write|copy_blocks|gather_cache|convert_float8|indexer)\/)?[a-z_0-9\/]+\.(cuh|h))$/ && \
                                      name !~ /^(generator|cache|runtime|tools|tests|pagejit)\//
     if (layer == "generator")
       return starts(name, "generator/") || starts(name, "templates/shared/") || starts(name, "pagejit/")

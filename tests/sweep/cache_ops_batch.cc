@@ -20,22 +20,6 @@ std::vector<uint8_t> random_bytes(size_t count, SplitMix64& rng) {
   return bytes;
 }
 
-template <class Handle, class Args>
-std::string launch(const DeviceSession& session, const Handle& kernel, const Args& args) {
-  Status status = kernel.launch(args, nullptr);
-  if (status) status = session.synchronize();
-  return status ? "" : status.to_string();
-}
-
-// The first difference; "" where there is none.
-std::string compare_bytes(const char* what, const std::vector<uint8_t>& got,
-                          const std::vector<uint8_t>& want) {
-  const auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin(), want.end());
-  if (a == got.end() && b == want.end()) return "";
-  return std::string(what) + ", byte " + std::to_string(a - got.begin()) + ": " +
-         std::to_string(*a) + " instead of " + std::to_string(*b);
-}
-
 // A cache of random values of a type.
 std::vector<uint8_t> random_cache(DataType type, int64_t elements, SplitMix64& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(elements * data_type_bits(type) / 8));
@@ -222,7 +206,7 @@ std::string check_copy_blocks(Engine& engine, const DeviceSession& session,
   args.num_pairs = options.num_pairs;
   args.num_blocks = options.num_blocks;
   args.debug_report = report.data();
-  std::string fault = launch(session, *kernel, args);
+  std::string fault = launch_and_wait(session, *kernel, args);
   for (int i = 0; i < options.num_caches && fault.empty(); ++i) {
     std::vector<uint8_t> want = hosts[static_cast<size_t>(i)];
     for (size_t pair = 0; pair < pairs.size(); pair += 2) {
@@ -277,7 +261,7 @@ std::string check_gather_cache(Engine& engine, const DeviceSession& session,
   }
   args.num_blocks = options.num_blocks;
   args.debug_report = report.data();
-  std::string fault = launch(session, *kernel, args);
+  std::string fault = launch_and_wait(session, *kernel, args);
   if (fault.empty()) fault = compare_bytes("K", download_all<uint8_t>(k_out), want_k);
   if (fault.empty()) {
     fault =
@@ -309,7 +293,7 @@ std::string check_convert_float8(Engine& engine, const DeviceSession& session,
   args.to = to_buffer.data();
   args.count = kCount;
   args.scale = scale;
-  const std::string fault = launch(session, *kernel, args);
+  const std::string fault = launch_and_wait(session, *kernel, args);
   if (!fault.empty()) return fault;
   const std::vector<uint8_t> got = download_all<uint8_t>(to_buffer);
   for (int64_t i = 0; i < kCount; ++i) {

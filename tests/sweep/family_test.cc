@@ -1,5 +1,6 @@
 #include "tests/sweep/family_test.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tools/reference/narrow_float.h"
@@ -26,6 +27,14 @@ uint32_t get_code(DataType type, const std::vector<uint8_t>& bytes, int64_t inde
   const auto size = static_cast<size_t>(data_type_bytes(type));
   std::memcpy(&code, &bytes.at(static_cast<size_t>(index) * size), size);
   return code;
+}
+
+std::string compare_bytes(const char* what, const std::vector<uint8_t>& got,
+                          const std::vector<uint8_t>& want) {
+  const auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin(), want.end());
+  if (a == got.end() && b == want.end()) return "";
+  return std::string(what) + ", byte " + std::to_string(a - got.begin()) + ": " +
+         std::to_string(*a) + " instead of " + std::to_string(*b);
 }
 
 float get_element(DataType type, const std::vector<uint8_t>& bytes, int64_t index) {

@@ -36,6 +36,18 @@ std::vector<T> download_all(const DeviceBuffer& buffer) {
   return host;
 }
 
+// "" where the launch has ended well, else what went wrong.
+template <class Handle, class Args>
+std::string launch_and_wait(const DeviceSession& session, const Handle& kernel, const Args& args) {
+  Status status = kernel.launch(args, nullptr);
+  if (status) status = session.synchronize();
+  return status ? "" : status.to_string();
+}
+
+// The first difference; "" where there is none.
+std::string compare_bytes(const char* what, const std::vector<uint8_t>& got,
+                          const std::vector<uint8_t>& want);
+
 class FamilyTest : public DeviceTest {
  protected:
   template <class T>

@@ -14,6 +14,7 @@ constexpr const char* kLatentAttend = "attention/latent_attend.cuh";
 constexpr const char* kLatentSoftmax = "attention/latent_softmax.cuh";
 constexpr const char* kLoad = "attention/load_kv.cuh";
 constexpr const char* kMerge = "attention/merge.cuh";
+constexpr const char* kArrive = "elements/arrive_last.cuh";
 constexpr const char* kOperands = "attention/operands.cuh";
 constexpr const char* kOperandsF32 = "attention/operands_f32.cuh";
 constexpr const char* kQuerySource = "attention/query_source.cuh";
@@ -86,13 +87,13 @@ const std::vector<PlantedBug>& planted_bugs() {
        "batch.acc[(i + dev::block_idx_x()) % count][thread]"},
       {"SplitsCoverTheFlag", kMerge, "(output, merge.splits, thread",
        "(output, reinterpret_cast<SplitBatch&>(merge), thread", true},
-      {"CountersDoNotReset", kMerge, "output.counter(unit), limit)",
-       "output.counter(unit), 0xffffffffu)"},
+      {"CountersDoNotReset", kArrive, "atomic_inc_acq_rel(counter, limit)",
+       "atomic_inc_acq_rel(counter, 0xffffffffu)"},
       {"CountersLieAmongThePartials", kMerge, "pagejit_shared::kCountersOffset",
        "pagejit_shared::kPartialsOffset"},
       {"PartialsOfSequencesOverlap", kMerge, "sequence_head * params.num_splits + split",
        "sequence_head + split", true},
-      {"FirstSplitMerges", kMerge, "shared_flag = arrived == limit;",
+      {"FirstSplitMerges", kArrive, "shared_flag = arrived == limit;",
        "shared_flag = arrived == 0;"},
       // Order of events.
       {"NoWaitForKeys", kAttend, "dev::cp_async_wait<2 * (kStages - 1) - 1>();", ""},

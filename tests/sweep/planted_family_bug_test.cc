@@ -11,10 +11,13 @@
 #include "runtime/engine/dependencies.h"
 #include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
+#include "tests/sweep/index_keys_batch.h"
+#include "tests/sweep/index_logits_batch.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/mla_cache_batch.h"
 #include "tests/sweep/planted_family_bugs.h"
 #include "tests/sweep/test_device.h"
+#include "tests/sweep/top_k_batch.h"
 
 namespace pagejit {
 namespace {
@@ -67,6 +70,12 @@ class PlantedFamilyBugTest : public EmulatorTest {
         return find_convert_bug(bugged);
       case Family::kMlaCacheWrite:
         return find_mla_write_bug(bugged);
+      case Family::kIndexKeys:
+        return find_index_key_bug(bugged);
+      case Family::kTopK:
+        return find_top_k_bug(bugged);
+      case Family::kIndexLogits:
+        return find_logits_bug(bugged);
     }
     return "";
   }
@@ -195,15 +204,64 @@ class PlantedFamilyBugTest : public EmulatorTest {
     return "";
   }
 
+  std::string find_index_key_bug(Engine& bugged) {
+    const IndexKeyWriteSpec wide{.dtype = DataType::kFloat32, .block_size = 4};
+    const IndexKeyWriteSpec small{
+        .head_size = 96, .quant_block_size = 32, .block_size = 5, .power_of_two_scale = true};
+    for (const IndexKeyWriteSpec& spec : {wide, small}) {
+      EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const std::string fault =
+          check_index_key_write(bugged, session(), {.spec = spec, .num_blocks = 13});
+      if (!fault.empty()) return fault;
+    }
+    const IndexKeyGatherSpec gather{.head_size = 96, .quant_block_size = 32, .block_size = 5};
+    EXPECT_TRUE(bugged.prepare(gather).is_ok());
+    return check_index_key_gather(bugged, session(), {.spec = gather, .page_gap = 16});
+  }
+
+  std::string find_top_k_bug(Engine& bugged) {
+    const TopKOptions cases[] = {
+        {.k = 100, .lengths = {99, 100, 101, 700}, .last_begin = 9},
+        {.kind = LogitKind::kLowBits, .k = 100, .lengths = {3000, 150}, .next_n = 2},
+        {.kind = LogitKind::kFew, .k = 100, .lengths = {3000, 170}},
+        {.k = 40, .lengths = {1000, 90, 700}, .last_begin = 9, .num_splits = 4},
+        {.kind = LogitKind::kSpecial, .k = 290, .lengths = {300, 291, 10}},
+    };
+    for (const TopKOptions& options : cases) {
+      EXPECT_TRUE(bugged.prepare(options.spec).is_ok());
+      const std::string fault = check_top_k(bugged, session(), options);
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
+  std::string find_logits_bug(Engine& bugged) {
+    const IndexLogitsOptions cases[] = {
+        {.spec = {.num_heads = 16, .clean = true}, .lengths = {40, 0, 17}, .last_begin = 50},
+        {.spec = {.num_heads = 8, .head_size = 96, .block_size = 5},
+         .lengths = {71, 3, 60},
+         .next_n = 5,
+         .column_begin = 7},
+        {.spec = {.num_heads = 8, .head_size = 160, .clean = true},
+         .lengths = {20, 600},
+         .num_keys = 620,
+         .last_begin = 20},
+    };
+    for (const IndexLogitsOptions& options : cases) {
+      EXPECT_TRUE(bugged.prepare(options.spec).is_ok());
+      const std::string fault = check_index_logits(bugged, session(), options);
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+
   std::string changed_;
 };
 
 TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {
   for (const HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
     const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
-    for (const Family family :
-         {Family::kMergeStates, Family::kCacheWrite, Family::kCopyBlocks, Family::kGatherCache,
-          Family::kConvertFloat8, Family::kMlaCacheWrite}) {
+    for (const Family family : kFamilies) {
       EXPECT_EQ(find_bug(*engine, family), "") << static_cast<int>(family) << report();
     }
   }

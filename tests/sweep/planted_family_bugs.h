@@ -12,8 +12,15 @@ enum class Family {
   kCopyBlocks,
   kGatherCache,
   kConvertFloat8,
-  kMlaCacheWrite
+  kMlaCacheWrite,
+  kIndexKeys,
+  kTopK,
+  kIndexLogits,
 };
+inline constexpr Family kFamilies[] = {
+    Family::kMergeStates, Family::kCacheWrite,    Family::kCopyBlocks,
+    Family::kGatherCache, Family::kConvertFloat8, Family::kMlaCacheWrite,
+    Family::kIndexKeys,   Family::kTopK,          Family::kIndexLogits};
 
 struct PlantedFamilyBug {
   const char* name;

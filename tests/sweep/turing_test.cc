@@ -201,7 +201,7 @@ class TuringEmulatorTest : public TuringTest {
   // An engine of the checked build whose kernels have `to` in place of `from`.
   std::shared_ptr<Engine> make_engine(const std::string& from, const std::string& to) {
     auto templates = std::make_shared<TemplateSet>(embedded_templates());
-    const char* file = "attention/attention.cuh";
+    const char* file = "attention/attend.cuh";
     changed_ = std::string(templates->at(file));
     const size_t at = changed_.find(from);
     EXPECT_NE(at, std::string::npos) << from;

@@ -108,6 +108,32 @@ TEST_P(FamilyMatrixTest, WritesOfLatentCachesCompileWithoutSpills) {
       .format = MlaFormat::kE4m3, .kv_lora_rank = 33, .qk_rope_head_dim = 0, .block_size = 24});
 }
 
+TEST_P(FamilyMatrixTest, IndexKeysCompileWithoutSpills) {
+  for (const DataType type : kWideTypes) {
+    expect_clean(IndexKeyWriteSpec{.dtype = type, .power_of_two_scale = type != kWideTypes[0]});
+  }
+  expect_clean(IndexKeyWriteSpec{.head_size = 512, .block_size = 1, .debug = true});
+  expect_clean(IndexKeyGatherSpec{});
+  expect_clean(IndexKeyGatherSpec{.head_size = 512, .block_size = 1, .debug = true});
+}
+
+TEST_P(FamilyMatrixTest, TopKCompilesWithoutSpills) {
+  for (const int alignment : {4, 8, 16}) expect_clean(TopKSpec{alignment, alignment == 4});
+}
+
+TEST_P(FamilyMatrixTest, IndexLogitsCompileWithoutSpills) {
+  for (const int num_heads : {32, 64}) {
+    for (const int block_size : {0, 64}) {
+      expect_clean(IndexLogitsSpec{.num_heads = num_heads, .block_size = block_size});
+    }
+  }
+  for (const int head_size : {32, 96, 256}) {
+    expect_clean(IndexLogitsSpec{.head_size = head_size, .block_size = 1, .clean = true});
+    expect_clean(IndexLogitsSpec{.num_heads = 8, .head_size = head_size, .debug = true});
+  }
+  expect_clean(IndexLogitsSpec{.block_size = 16, .clean = true, .debug = true});
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FamilyMatrixTest,
                          ::testing::Values(*parse_target("sm_75"), *parse_target("sm_80"),
                                            *parse_target("sm_89"), *parse_target("sm_90"),

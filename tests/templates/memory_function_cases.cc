@@ -184,6 +184,19 @@ std::vector<DeviceFunctionCase> memory_cases() {
          out[64] = 4;
          return out;
        }});
+  // Each lane adds to a place of its own and to one that all share.
+  cases.push_back({"AtomicAddShared",
+                   "shared[lane] = in[lane]; if (lane == 0) shared[64] = 7; dev::sync_cta();"
+                   "int* places = reinterpret_cast<int*>(shared);"
+                   "dev::atomic_add_shared(places + 63 - lane, lane - 40);"
+                   "dev::atomic_add_shared(places + 64, lane); dev::sync_cta();"
+                   "out[lane] = shared[lane]; if (lane == 0) out[64] = shared[64];",
+                   64, 65, [](const Words& in) {
+                     Words out(in.begin(), in.begin() + 64);
+                     for (uint32_t i = 0; i < 64; ++i) out[i] += 63 - i - 40;
+                     out.push_back(7 + 63 * 64 / 2);
+                     return out;
+                   }});
   cases.push_back(
       {"AtomicCasHasOneWinner",
        "int* place = reinterpret_cast<int*>(out) + 1; if (lane == 0) dev::store_global(place, 5); "

@@ -15,6 +15,7 @@
 #include "pagejit/cache_write.h"
 #include "pagejit/cascade.h"
 #include "pagejit/export.h"
+#include "pagejit/indexer.h"
 #include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
 #include "pagejit/merge_states.h"
@@ -132,7 +133,8 @@ class PAGEJIT_EXPORT Engine {
   Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
   // The same for the other families: MergeStatesSpec (merge_states.h), CacheWriteSpec
   // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h),
-  // MlaCacheWriteSpec (mla_cache.h).
+  // MlaCacheWriteSpec (mla_cache.h), IndexKeyWriteSpec, IndexKeyGatherSpec, IndexLogitsSpec and
+  // TopKSpec (indexer.h).
   template <KernelFamily Spec>
   Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
   // The kernels of a cascade (cascade.h), together.

@@ -59,6 +59,9 @@ PAGEJIT_UNCHECKED inline int atomic_cas(int* p, int expected, int desired,
                                         Loc loc = Loc::current()) {
   return api->atomic_cas(p, expected, desired, loc);
 }
+PAGEJIT_UNCHECKED inline void atomic_add_shared(int* p, int v, Loc loc = Loc::current()) {
+  api->atomic_add_shared(p, v, loc);
+}
 PAGEJIT_UNCHECKED inline void fence_gpu(Loc loc = Loc::current()) { api->fence_gpu(loc); }
 PAGEJIT_UNCHECKED inline void grid_dependency_wait(Loc loc = Loc::current()) {
   api->grid_dependency_wait(loc);

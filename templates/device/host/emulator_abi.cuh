@@ -7,7 +7,7 @@
 namespace pagejit_emulator {
 
 // An image of another number is refused at load.
-constexpr int kEmulatorAbi = 6;
+constexpr int kEmulatorAbi = 7;
 
 // A line of the kernel text.
 struct Loc {
@@ -34,6 +34,7 @@ struct Api {
   void (*store_global)(void* p, unsigned bytes, Loc loc);
   unsigned (*atomic_inc)(unsigned* p, unsigned limit, Loc loc);
   int (*atomic_cas)(int* p, int expected, int desired, Loc loc);
+  void (*atomic_add_shared)(int* p, int v, Loc loc);
   void (*fence_gpu)(Loc loc);
   void (*grid_dependency_wait)(Loc loc);
 

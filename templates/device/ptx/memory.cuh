@@ -140,4 +140,11 @@ PAGEJIT_DEVICE int atomic_cas(int* p, int expected, int desired) {
   return old;
 }
 
+PAGEJIT_DEVICE void atomic_add_shared(int* p, int v) {
+  asm volatile(
+      "red.shared.add.s32 [%0], %1;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))),
+      "r"(v)
+      : "memory");
+}
+
 }  // namespace dev

@@ -1096,15 +1096,16 @@ PAGEJIT_DEVICE const auto& value_rows(const KvStage& stage) {
 #line 33 "attention/operands.cuh"
 }
 
-#line 63 "attention/operands.cuh"
+#line 38 "attention/operands.cuh"
+
 // The token of result row r of the first product, and of row r + 8.
 PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
-#line 72 "attention/operands.cuh"
+#line 48 "attention/operands.cuh"
   return r + is_upper * 8;
-#line 74 "attention/operands.cuh"
+#line 50 "attention/operands.cuh"
 }
 
-#line 220 "attention/operands.cuh"
+#line 196 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
 PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
@@ -1121,11 +1122,11 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
 // 8-15) x (tokens 0-7, 8-15).
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
-#line 241 "attention/operands.cuh"
+#line 217 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
   dev::ldmatrix_x4_trans(a, &value_rows(stage)[token_tile * 16 + row][depth * 16 + column]);
-#line 245 "attention/operands.cuh"
+#line 221 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.
@@ -1498,6 +1499,27 @@ struct OnlineSoftmax {
   }
 };
 #line 113 "attention/attention.cu.tmpl"
+#line 1 "elements/arrive_last.cuh"
+// How the CTAs that share a piece of work find the one that finishes it.
+
+
+// Counts this CTA in; true in all threads of the last one of num_ctas, which then sees what the
+// others wrote. The counter wraps to 0 by itself, ready for the next launch. One thread calls
+// on_arrival(number of those before).
+template <class OnArrival>
+PAGEJIT_DEVICE bool arrive_last(uint32_t* counter, int num_ctas, int& shared_flag,
+                                OnArrival on_arrival) {
+  dev::sync_cta();  // all that this CTA wrote is there before one thread publishes it
+  if (dev::thread_idx() == 0) {
+    const uint32_t limit = static_cast<uint32_t>(num_ctas - 1);
+    const uint32_t arrived = dev::atomic_inc_acq_rel(counter, limit);
+    on_arrival(arrived);
+    shared_flag = arrived == limit;
+  }
+  dev::sync_cta();  // the flag, and with it what the others wrote, are visible to all threads
+  return shared_flag != 0;
+}
+#line 114 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1738,21 +1760,15 @@ PAGEJIT_DEVICE void merge_unit(const AttentionOutput& output, MergeBuffer& merge
   }
 }
 
-// Counts this split in at the unit's counter; true in all threads of the CTA that comes last. The
-// counter wraps to 0 by itself, ready for the next launch.
-PAGEJIT_DEVICE bool arrive_last(const AttentionParams& params, const AttentionOutput& output,
-                                const AttentionWork& work, int unit, int& shared_flag) {
-  dev::sync_cta();  // this split's partials are written before one thread publishes them
-  if (dev::thread_idx() == 0) {
-    const uint32_t limit = static_cast<uint32_t>(work.num_active_splits - 1);
-    const uint32_t arrived = dev::atomic_inc_acq_rel(output.counter(unit), limit);
-#line 323 "attention/merge.cuh"
-    shared_flag = arrived == limit;
-  }
-  dev::sync_cta();  // the flag, and with it the other splits' partials, are visible to all threads
-  return shared_flag != 0;
+// Counts this split in at the unit's counter; true in all threads of the CTA that comes last.
+PAGEJIT_DEVICE bool arrive_last_split(const AttentionParams& params, const AttentionOutput& output,
+                                      const AttentionWork& work, int unit, int& shared_flag) {
+  return arrive_last(
+      output.counter(unit), work.num_active_splits, shared_flag, [&](uint32_t arrived) {
+#line 320 "attention/merge.cuh"
+      });
 }
-#line 117 "attention/attention.cu.tmpl"
+#line 118 "attention/attention.cu.tmpl"
 #line 1 "attention/attend.cuh"
 // The main loop: K and V of this CTA's tokens through the running softmax of each warp.
 
@@ -1828,7 +1844,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   }
   softmax.finish();
 }
-#line 119 "attention/attention.cu.tmpl"
+#line 120 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1870,7 +1886,7 @@ PAGEJIT_DEVICE void serve_split(const AttentionParams& params, const AttentionWo
     merge_unit(output, merge, work, unit, of_splits);
 #line 42 "attention/attention.cuh"
     if (!of_splits && work.num_active_splits > 1 &&
-        arrive_last(params, output, work, unit, merge.is_last_split)) {
+        arrive_last_split(params, output, work, unit, merge.is_last_split)) {
       units_to_merge |= 1u << unit;
     }
   }
@@ -1889,11 +1905,11 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   serve_split(params, work, shared);
 #line 84 "attention/attention.cuh"
 }
-#line 123 "attention/attention.cu.tmpl"
+#line 124 "attention/attention.cu.tmpl"
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 129 "attention/attention.cu.tmpl"
+#line 130 "attention/attention.cu.tmpl"
   attention(params);
 }
 

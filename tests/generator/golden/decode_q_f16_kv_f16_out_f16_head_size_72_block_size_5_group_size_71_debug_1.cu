@@ -30,10 +30,10 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .debug = true,
 #line 72 "attention/attention.cu.tmpl"
 };
-... sha256 1cde905b203209639626bd249ed4f78fb032aa169157275d547ff4176b73098e ...
+... sha256 d907aa8e9f464a8d6ba308aef7924e8976994e9cd77afa66bed957512e1bde7e ...
 PAGEJIT_KERNEL(96, 2)
 pagejit_decode_f16_d72_b5_g71_debug(const __grid_constant__ AttentionParams params) {
-#line 129 "attention/attention.cu.tmpl"
+#line 130 "attention/attention.cu.tmpl"
   attention(params);
 }
 

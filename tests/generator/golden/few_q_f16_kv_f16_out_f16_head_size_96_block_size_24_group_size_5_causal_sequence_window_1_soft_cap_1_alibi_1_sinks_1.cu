@@ -40,10 +40,10 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 79872,
 #line 72 "attention/attention.cu.tmpl"
 };
-... sha256 22bbb85ce70d6a1977e68547ae9f80fa9b7da0351ed5eb64509aa0d2be9acf5a ...
+... sha256 6ee590750c2f0cdd8fa4084073c1dac7d2100a0da9e8fba36c8a1a06412b6495 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_few_f16_d96_b24_g5_maybe_causal_window_cap_alibi_sinks(const __grid_constant__ AttentionParams params) {
-#line 129 "attention/attention.cu.tmpl"
+#line 130 "attention/attention.cu.tmpl"
   attention(params);
 }
 

@@ -32,10 +32,10 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 52224,
 #line 72 "attention/attention.cu.tmpl"
 };
-... sha256 da34d9cb6b60f8c638bb0f9a246beb36ae44bedd928e162f7791b7575cca6769 ...
+... sha256 7ce2a8fe33fbfdd2da7641d74a92b08cdfd05c5468bb1f6480abc2a679db606f ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_many_bf16_d128_b16_g8_causal(const __grid_constant__ AttentionParams params) {
-#line 129 "attention/attention.cu.tmpl"
+#line 130 "attention/attention.cu.tmpl"
   attention(params);
 }
 

@@ -96,6 +96,35 @@ const Mistake kMistakes[] = {
   s[t % 32] = 1;                                 // LINE1
 )",
      {"race in shared memory", "LINE1"}},
+    {"ReadBesideAnAtomic",
+     R"(
+  uint32_t* s = reinterpret_cast<uint32_t*>(dev::dynamic_shared());
+  dev::atomic_add_shared(reinterpret_cast<int*>(s), 1);  // LINE1
+  dev::sync_warp();
+  dev::store_global(params.out + t, s[0]);               // LINE2
+)",
+     {"race in shared memory", "LINE1", "LINE2"}},
+    {"WriteBesideAnAtomic",
+     R"(
+  uint32_t* s = reinterpret_cast<uint32_t*>(dev::dynamic_shared());
+  if (t == 40) s[0] = 1;                                           // LINE1
+  if (t < 3) dev::atomic_add_shared(reinterpret_cast<int*>(s), 1); // LINE2
+)",
+     {"race in shared memory", "LINE1", "LINE2"}},
+    {"AtomicBehindARead",
+     R"(
+  uint32_t* s = reinterpret_cast<uint32_t*>(dev::dynamic_shared());
+  dev::store_global(params.out + t, s[0]);               // LINE1
+  dev::sync_warp();
+  dev::atomic_add_shared(reinterpret_cast<int*>(s), 1);  // LINE2
+)",
+     {"race in shared memory", "LINE1", "LINE2"}},
+    {"AtomicPastSharedMemory",
+     R"(
+  int* s = reinterpret_cast<int*>(dev::dynamic_shared());
+  dev::atomic_add_shared(s + 961 + t, 1);                // LINE1
+)",
+     {"outside of shared memory", "shared+4096", "LINE1"}},
     {"LdmatrixOfRowsThatAnotherWarpWrites",
      R"(
   uint32_t* s = reinterpret_cast<uint32_t*>(dev::dynamic_shared());
@@ -293,6 +322,13 @@ PAGEJIT_KERNEL(64, 1) k(const __grid_constant__ Params params) {
   sum += s[(t ^ 1) * 4];
   dev::sync_cta();
   s[t] = sum;
+  s[128 + t] = 0;
+  dev::sync_cta();
+  for (int i = 0; i < 4; ++i) {
+    dev::atomic_add_shared(reinterpret_cast<int*>(s) + 128 + (t * 7 + i) % 64, i);
+  }
+  dev::sync_cta();
+  sum += s[128 + t] + s[128 + (t ^ 32)];
   dev::store_global(params.out + 64 * dev::block_idx_x() + t, sum);
   dev::sync_cta();
   if (t == 0) s[64] = dev::atomic_inc_acq_rel(params.counter, 2) == 2;

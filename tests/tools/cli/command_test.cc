@@ -4,6 +4,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "tests/tools/cli/command_runner.h"
 
@@ -132,12 +135,22 @@ TEST(CommandTest, CacheDirectoryThatCannotBeMade) {
 }
 
 TEST(CommandTest, ModelOfUnsupportedLayersOnlySaysSo) {
+  // The model without its layers of full attention.
+  std::ifstream from(model_file("qwen3-next-80b"));
+  std::string config{std::istreambuf_iterator<char>(from), {}};
+  const std::string interval = "\"full_attention_interval\": 4";
+  ASSERT_NE(config.find(interval), std::string::npos);
+  config.replace(config.find(interval), interval.size(), "\"full_attention_interval\": 100");
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / "pagejit-linear-layers.json";
+  std::ofstream(file) << config;
   const CommandResult result =
-      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", model_file("deepseek-v3")});
+      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", file.string()});
+  std::filesystem::remove(file);
   EXPECT_EQ(result.exit_code, 7);
-  EXPECT_THAT(result.out, StartsWith("deepseek-v3: deepseek_v3, 61 layers, bf16\n"));
-  EXPECT_THAT(result.err, HasSubstr("pagejit: deepseek-v3: all 61 layers: not supported yet: "
-                                    "latent attention (MLA) of 512 + 64\n"));
+  EXPECT_THAT(result.out, StartsWith("pagejit-linear-layers: qwen3_next, 48 layers, bf16\n"));
+  EXPECT_THAT(result.err, HasSubstr("pagejit: pagejit-linear-layers: all 48 layers: not supported "
+                                    "yet: linear_attention layers\n"));
 }
 
 TEST(CommandTest, JsonFileThatCannotBeWritten) {
