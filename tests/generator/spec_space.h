@@ -93,4 +93,28 @@ inline KernelSpec draw_legal_spec(SplitMix64& rng) {
   }
 }
 
+// Of rows that hold K and V.
+inline constexpr HeadSizes kLatentSizes[] = {{576, 512}, {320, 256}, {512, 0}, {16, 0},
+                                             {80, 48},   {176, 160}, {576, 64}};
+inline constexpr int kNumTables = 5;
+
+inline void make_latent(SplitMix64& rng, KernelSpec& spec) {
+  spec.latent = true;
+  spec.kv_table = static_cast<KvTable>(rng.below(kNumTables));
+  const HeadSizes sizes = kLatentSizes[rng.below(static_cast<int64_t>(std::size(kLatentSizes)))];
+  spec.head_size = sizes.k;
+  spec.head_size_v = sizes.v;
+}
+
+// Any legal spec whose K rows hold V; each switch is set in one of four.
+inline KernelSpec draw_legal_latent_spec(SplitMix64& rng) {
+  while (true) {
+    KernelSpec spec = spec_of_kind(rng.next() % kNumKinds);
+    set_switches(spec, static_cast<uint32_t>(rng.next() & rng.next()));
+    draw_shape(rng, spec);
+    make_latent(rng, spec);
+    if (validate(spec)) return spec;
+  }
+}
+
 }  // namespace pagejit

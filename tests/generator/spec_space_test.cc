@@ -30,6 +30,7 @@ TEST(SpecSpaceTest, EveryCombinationIsLegalOrRefusedWithASentence) {
   const auto visit = [&](KernelSpec spec, uint32_t switches) {
     set_switches(spec, switches);
     draw_shape(rng, spec);
+    if (rng.below(8) == 0) make_latent(rng, spec);
     const Status status = validate(spec);
     if (status) {
       ++num_legal;
@@ -55,7 +56,7 @@ TEST(SpecSpaceTest, LegalSpecsSurviveTheirTextAndArePlannedOrRefusedWithANumber)
   SplitMix64 rng(2);
   int num_planned = 0;
   for (int i = 0; i < 300; ++i) {
-    const KernelSpec spec = draw_legal_spec(rng);
+    const KernelSpec spec = i % 4 == 3 ? draw_legal_latent_spec(rng) : draw_legal_spec(rng);
     const Result<KernelSpec> parsed = parse_spec(canonical_text(spec));
     ASSERT_TRUE(parsed) << parsed.status().to_string();
     EXPECT_EQ(canonical_text(*parsed), canonical_text(spec));

@@ -88,10 +88,10 @@ class SparseAttentionTest : public FamilyTest {
     logits.num_columns = longest;
     logits.logits = logits_.data<float>();
     logits.logits_stride = stride;
-    EXPECT_TRUE(run(prepare_family(IndexLogitsSpec{.num_heads = kIndexHeads,
-                                                   .head_size = kIndexHeadSize,
-                                                   .block_size = block_size}),
-                    logits));
+    EXPECT_TRUE(
+        run(prepare_family(IndexLogitsSpec{
+                .num_heads = kIndexHeads, .head_size = kIndexHeadSize, .block_size = block_size}),
+            logits));
 
     DeviceBuffer indices = upload(std::vector<int32_t>(num_rows * static_cast<size_t>(k), -7));
     TopKArgs top;
@@ -161,14 +161,13 @@ TEST_F(SparseAttentionTest, IsDenseAttentionMaskedToTheTokensThatTheIndexerChose
       compare_results(batch, compute_reference(batch), *results, /*with_lse=*/true, 1);
   EXPECT_TRUE(report.passed) << report.sentence;
   batch.is_listed[0].assign(300, 1);
-  EXPECT_FALSE(
-      compare_results(batch, compute_reference(batch), *results, true, 1).passed)
+  EXPECT_FALSE(compare_results(batch, compute_reference(batch), *results, true, 1).passed)
       << "the mask makes a difference";
 }
 
-// Head h has K_h = W_uk[h] c and V_h = W_uv[h] c of a latent vector c, and one rotated part for all.
-// q brought into the latent space, W_uk[h]^T q, has the same scores, and W_uv[h] times the result is
-// the head's.
+// Head h has K_h = W_uk[h] c and V_h = W_uv[h] c of a latent vector c, and one rotated part for
+// all. q brought into the latent space, W_uk[h]^T q, has the same scores, and W_uv[h] times the
+// result is the head's.
 TEST_F(SparseAttentionTest, LatentDecodeIsExpandedMultiHeadAttention) {
   constexpr int kRank = 128;
   constexpr int kRope = 32;
@@ -195,8 +194,7 @@ TEST_F(SparseAttentionTest, LatentDecodeIsExpandedMultiHeadAttention) {
     for (int i = 0; i < kRank; ++i) {
       double absorbed = 0;
       for (int row = 0; row < kNope; ++row) {
-        absorbed +=
-            up(w_uk, kNope, head, row, i) * q_nope[static_cast<size_t>(head * kNope + row)];
+        absorbed += up(w_uk, kNope, head, row, i) * q_nope[static_cast<size_t>(head * kNope + row)];
       }
       batch.q.set(batch.q_index(0, head) + i, static_cast<float>(absorbed));
     }

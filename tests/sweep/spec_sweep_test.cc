@@ -17,15 +17,18 @@ constexpr int kSome = 16;
 constexpr int kAll = 200;
 constexpr int kSeed = 4;
 
-class SpecSweepTest : public DeviceTest, public testing::WithParamInterface<int> {};
+class SpecSweepTest : public DeviceTest, public testing::WithParamInterface<int> {
+ protected:
+  void check_a_spec(KernelSpec (&draw)(SplitMix64&));
+};
 
-TEST_P(SpecSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
+void SpecSweepTest::check_a_spec(KernelSpec (&draw)(SplitMix64&)) {
   SplitMix64 rng(static_cast<uint64_t>(kSeed + GetParam()));
   // One that the GPU or emulator has a tile for; spec_space_test looks at the others.
   KernelSpec spec;
   Status status;
   do {
-    spec = draw_legal_spec(rng);
+    spec = draw(rng);
     status = engine().prepare(spec, 0).status();
   } while (status.code() == StatusCode::kUnsupported);
   ASSERT_TRUE(status) << canonical_text(spec) << ": " << status.to_string();
@@ -48,6 +51,12 @@ TEST_P(SpecSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   ASSERT_TRUE(result.is_ok()) << canonical_text(spec) << ": " << result.status().to_string()
                               << report();
   expect_passed(*result, canonical_text(spec));
+}
+
+TEST_P(SpecSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) { check_a_spec(draw_legal_spec); }
+
+TEST_P(SpecSweepTest, SoAreKernelsWhoseKeysHoldTheirValues) {
+  check_a_spec(draw_legal_latent_spec);
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, SpecSweepTest, testing::Range(0, run_all() ? kAll : kSome));

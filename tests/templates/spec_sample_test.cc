@@ -78,6 +78,17 @@ TEST_P(SpecSampleTest, LegalSpecsCompile) {
   EXPECT_GT(num_compiled, num_drawn / 2);
 }
 
+TEST_P(SpecSampleTest, LegalLatentSpecsCompile) {
+  constexpr int kSomeLatent = 4;
+  constexpr int kAllLatent = 200;
+  SplitMix64 rng(kSeed);
+  const int num_drawn = run_all() ? kAllLatent : kSomeLatent;
+  int num_compiled = 0;
+  for (int i = 0; i < num_drawn; ++i) num_compiled += compiles(draw_legal_latent_spec(rng));
+  print_summary("whose keys hold their values");
+  EXPECT_GT(num_compiled, num_drawn / 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, SpecSampleTest, ::testing::Values("sm_80", "sm_90a", "sm_120a"),
                          [](const auto& test) { return std::string(test.param); });
 
