@@ -33,6 +33,9 @@ Status check_positions(const KernelSpec& attention) {
         "whose arguments have none; a custom mask of the suffixes hides the branches of a "
         "tree");
   }
+  if (attention.latent) {
+    return refuse("latent", "which was not tried over rows that hold K and V");
+  }
   if (attention.block_sparse) {
     return refuse("block_sparse", "whose levels do not know in which block a query token is");
   }

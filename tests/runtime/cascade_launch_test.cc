@@ -115,6 +115,8 @@ TEST_F(CascadeLaunchTest, WhatLevelsCannotKnowIsRefused) {
   EXPECT_EQ(message([](auto& a) { a.bidirectional_ranges = true; }),
             "bidirectional_ranges 1: must be 0 in a cascade, whose levels do not know at which "
             "positions their keys are");
+  EXPECT_EQ(message([](auto& a) { a.latent = true; }),
+            "latent 1: must be 0 in a cascade, which was not tried over rows that hold K and V");
   EXPECT_EQ(message([](auto& a) { a.qq_bias = true; }),
             "qq_bias 1: must be 0 in a cascade, whose arguments have none; a custom mask of the "
             "suffixes hides the branches of a tree");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sweep/family_test.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
@@ -57,6 +58,53 @@ TEST_P(LatentTest, IsAsCloseToFloat64AsTheNaiveComputation) {
   options.num_splits = c.num_splits;
   options.with_lse = c.with_lse;
   expect_passes(c.spec, options);
+}
+
+// What a debug kernel says of the lists of two query tokens, of a cache of 10 blocks of 16 tokens.
+class TokenListDebugTest : public FamilyTest {
+ protected:
+  std::string report_of(KvTable table, const std::vector<int32_t>& lists,
+                        const std::vector<int32_t>& lens) {
+    KernelSpec spec = make_latent(kBF16, 64, 48, 4);
+    spec.kv_table = table;
+    spec.debug = true;
+    BatchOptions options;
+    options.spec = spec;
+    options.seq_lens = {50, 50};
+    options.max_blocks_per_seq = 4;
+    const AttentionBatch batch = make_batch(options);
+    Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
+    EXPECT_TRUE(device_batch.is_ok());
+    const Kernel kernel = prepare(spec);
+    Result<Workspace> workspace =
+        Workspace::create(session(), kernel, kernel.workspace_bytes(2, 1, 100, 1));
+    EXPECT_TRUE(workspace.is_ok());
+    AttentionArgs args = device_batch->args();
+    workspace->put_into(args);
+    const DeviceBuffer device_lists = upload(lists);
+    const DeviceBuffer device_lens = upload(lens);
+    args.token_lists = device_lists.data<int32_t>();
+    args.token_list_stride = args.max_list_len = static_cast<int32_t>(lists.size() / 2);
+    args.seq_lens = device_lens.data<int32_t>();
+    args.num_blocks = 10;
+    args.num_splits = 1;
+    EXPECT_TRUE(run(kernel, args));
+    return kernel.read_debug_report(workspace->buffer().data(), nullptr).message();
+  }
+};
+
+TEST_F(TokenListDebugTest, BadEntriesAndLengthsAreReported) {
+  EXPECT_EQ(report_of(KvTable::kSlots, {1, -1, 159, 0, 5, 6}, {3, 3}), "");
+  EXPECT_EQ(report_of(KvTable::kSlots, {1, -1, 159, 0, 160, 6}, {3, 3}),
+            "query token 1: entry 1 of its list is 160, beyond its blocks");
+  EXPECT_EQ(report_of(KvTable::kSlots, {1, -1, 999, 0, 160, 6}, {2, 1}), "")
+      << "what lies behind a list is not looked at";
+  EXPECT_EQ(report_of(KvTable::kPositions, {1, 49, -7, 0, 3, 64}, {3, 3}),
+            "query token 1: entry 2 of its list is 64, beyond its blocks");
+  EXPECT_EQ(report_of(KvTable::kSlots, {1, 2, 3, 4, 5, 6}, {3, 4}),
+            "query token 1: its list has 4 entries, must be in [0, max_list_len]");
+  EXPECT_EQ(report_of(KvTable::kPositions, {1, 2, 3, 4, 5, 6}, {-1, 3}),
+            "query token 0: its list has -1 entries, must be in [0, max_list_len]");
 }
 
 // Latent and rotated elements: the published ones, and what leaves warps without elements of V or

@@ -33,8 +33,8 @@ struct PAGEJIT_EXPORT CascadeSpec {
   // The attention as if it were not cascaded. queries, causality, custom_mask and sinks are those
   // of the last level: its kernel applies them, and all levels before it are seen in full. Must not
   // have window, chunked, alibi, bidirectional_ranges or block_sparse: these go by positions in the
-  // whole sequence, which no level knows. Nor qq_bias, batch_invariant, pdl or an out_dtype of 8
-  // bits.
+  // whole sequence, which no level knows. Nor latent, qq_bias, batch_invariant, pdl or an
+  // out_dtype of 8 bits.
   KernelSpec attention;
 
   bool operator==(const CascadeSpec&) const = default;
