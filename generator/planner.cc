@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <tuple>
 
 #include "generator/arch.h"
@@ -245,6 +246,45 @@ Result<PlanExplanation> explain(const KernelSpec& spec, const Target& target) {
   return explanation;
 }
 
+namespace {
+
+// What a tile of the choice costs by the model, and what limits it.
+std::string describe_cost(const KernelConfig& config, const Arch& arch) {
+  const AttentionConfig& c = config.attention;
+  const int tokens = config.tile_tokens();
+  const int rows = pagejit_shared::tile_rows(c);
+  const bool comes_from_l2 = config.spec.queries == QueryLengths::kMany;
+  const TokenCost cost = token_cost(c, arch, comes_from_l2);
+  struct Resource {
+    const char* name;
+    double clocks;
+  };
+  const Resource resources[] = {{comes_from_l2 ? "the L2" : "memory", cost.memory},
+                                {"the products", cost.tensor},
+                                {"shared memory", cost.shared},
+                                {"latency", cost.latency}};
+  const Resource& limit =
+      *std::max_element(std::begin(resources), std::end(resources),
+                        [](const Resource& a, const Resource& b) { return a.clocks < b.clocks; });
+  char text[500];
+  std::snprintf(
+      text, sizeof text,
+      "A tile of %d rows and %d tokens: %d bytes of K and V, %.2f MFLOP, about %d registers per "
+      "thread.\n"
+      "By the model, unmeasured (%s), a token takes an SM %.1f clocks of %s, %.1f of the products, "
+      "%.1f of shared memory, %.1f of latency: %s is the limit, at %.0f %% of %s's rate and %.0f "
+      "%% "
+      "of the products'.\n",
+      rows, tokens, tokens * kv_token_bytes(c),
+      2e-6 * rows * tokens * (c.head_size + c.head_size_v), estimate_registers(c, arch),
+      arch.bandwidth_source, cost.memory, resources[0].name, cost.tensor, cost.shared, cost.latency,
+      limit.name, 100 * cost.memory / cost.worst(), resources[0].name,
+      100 * cost.tensor / cost.worst());
+  return text;
+}
+
+}  // namespace
+
 std::string PlanExplanation::to_string() const {
   if (candidates.empty()) return {};
   const KernelConfig& first = candidates.front().config;
@@ -255,6 +295,7 @@ std::string PlanExplanation::to_string() const {
         "No asynchronous copies: a warp waits for the K and V that it loads, and only other warps "
         "hide that.\nNo speed was ever measured on this target.\n";
   }
+  if (arch && candidates.front().fits) text += describe_cost(first, *arch);
   for (size_t i = 0; i < candidates.size(); ++i) {
     const PlanCandidate& candidate = candidates[i];
     const bool chosen = i == 0 && candidate.fits;

@@ -13,11 +13,6 @@ int row_bytes(const AttentionConfig& c, int num_elements) {
   return pagejit_shared::kv_units(c, num_elements) * pagejit_shared::kv_bytes(c);
 }
 
-// Of K and V.
-int kv_token_bytes(const AttentionConfig& c) {
-  return row_bytes(c, c.is_latent ? c.head_size : c.head_size + c.head_size_v);
-}
-
 // Bytes of shared memory that the warps of a CTA read for one token: K by each of the warps that
 // have other rows, V and q. Where rows hold K and V, V by one warp, and all rows' probabilities by
 // each.
@@ -52,6 +47,10 @@ int products_of_terms(const AttentionConfig& c) {
 }
 
 }  // namespace
+
+int kv_token_bytes(const AttentionConfig& c) {
+  return row_bytes(c, c.is_latent ? c.head_size : c.head_size + c.head_size_v);
+}
 
 int estimate_registers(const AttentionConfig& c, const Arch& arch) {
   const int depth_tiles = c.head_size_padded / 16;

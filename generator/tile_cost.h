@@ -30,6 +30,9 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
 // Of both products alone, with asynchronous copies.
 double product_clocks_per_token(const AttentionConfig& c);
 
+// Of K and V of one KV head, as they lie in the cache.
+int kv_token_bytes(const AttentionConfig& c);
+
 // Bytes of K and V under way per SM while one stage of each group is being worked on.
 int bytes_in_flight(const AttentionConfig& c);
 

@@ -211,6 +211,17 @@ TEST(ExplainTest, TheFirstCandidateIsThePlanAndEachOtherSaysWhatItLostBy) {
   EXPECT_THAT(text, HasSubstr("B per CTA > 232448 B"));
 }
 
+// 64 rows over latent rows of 576 elements, of which 512 are V: bytes and operations are exact, and
+// shared memory is what the model says of 64 rows (templates/README.md counts it).
+TEST(ExplainTest, TheChoiceHasItsBytesOperationsAndLimit) {
+  const KernelSpec spec{.head_size = 576, .head_size_v = 512, .group_size = 128, .latent = true};
+  const std::string text = explain(spec, *parse_target("sm_90a"))->to_string();
+  EXPECT_THAT(text,
+              HasSubstr("A tile of 64 rows and 32 tokens: 36864 bytes of K and V, 4.46 MFLOP"));
+  EXPECT_THAT(text, HasSubstr("(H200: 4.2 TB/s / 132 SMs)"));
+  EXPECT_THAT(text, HasSubstr("shared memory is the limit"));
+}
+
 TEST(ExplainTest, TargetsWithoutAsynchronousCopiesSaySo) {
   constexpr const char* kSentence = "No speed was ever measured on this target.";
   const KernelSpec spec = served({.group_size = 4}, 75);
