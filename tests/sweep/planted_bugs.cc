@@ -60,8 +60,9 @@ const std::vector<PlantedBug>& planted_bugs() {
       {"BlockOffsetsAre32Bit", kLoad, "block * static_cast<int64_t>(params_.k_stride_block)",
        "static_cast<int>(static_cast<uint32_t>(block) * "
        "static_cast<uint32_t>(params_.k_stride_block))"},
-      {"BlockTableRowsArePacked", kLoad, "static_cast<int64_t>(params.block_table_stride)",
-       "static_cast<int64_t>(params.max_blocks_per_seq)"},
+      {"BlockTableRowsArePacked", kLoad,
+       "work.seq_idx * static_cast<int64_t>(params.block_table_stride)",
+       "work.seq_idx * static_cast<int64_t>(params.max_blocks_per_seq)"},
       {"QueryHeadsArePacked", kQuerySource, "place.head * stride_head",
        "place.head * kConfig.head_size"},
       {"QueryTokensUseTheOutputStride", kQuerySource, "stride_token(params.q_stride_token)",

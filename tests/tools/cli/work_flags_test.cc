@@ -38,6 +38,18 @@ TEST(SpecFlagsTest, ParsesEveryFlag) {
   EXPECT_EQ(list->items[0].num_kv_heads, 2);
 }
 
+TEST(SpecFlagsTest, RowsThatHoldKeysAndValues) {
+  CLI::App app;
+  SpecFlags flags;
+  add_spec_flags(app, &flags, true);
+  app.parse("--head-size 576 --head-size-v 512 --latent --group-size 16 --block-size 64");
+  const Result<WorkList> list = make_work_list(flags);
+  ASSERT_TRUE(list.is_ok()) << list.status().to_string();
+  EXPECT_EQ(canonical_text(list->items[0].spec),
+            "decode q=bf16 kv=bf16 out=bf16 head_size=576 head_size_v=512 block_size=64 "
+            "group_size=16 latent=1");
+}
+
 TEST(SpecFlagsTest, QueriesMasksAndScoreChanges) {
   SpecFlags flags = spec_flags();
   flags.queries = "many";
@@ -114,7 +126,7 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   flags = spec_flags();
   flags.models = {"config.json"};
   EXPECT_EQ(error_of(flags),
-            "--model excludes --head-size, --head-size-v, --group-size, --num-heads, "
+            "--model excludes --head-size, --head-size-v, --latent, --group-size, --num-heads, "
             "--num-kv-heads, --causal, "
             "--window, --chunk, --block-sparse, --soft-cap, --alibi and --sinks");
   flags = spec_flags();
