@@ -13,10 +13,21 @@
 #include "generator/renderer.h"
 #include "runtime/engine/dependencies.h"
 #include "tests/sweep/planted_bugs.h"
+#include "tests/sweep/planted_problems.h"
 #include "tests/sweep/test_device.h"
 
 namespace pagejit {
 namespace {
+
+constexpr PlantedBug::Kernels kAllKernels[] = {
+    PlantedBug::kDecode, PlantedBug::kRagged,      PlantedBug::kElements, PlantedBug::kF32Caches,
+    PlantedBug::kPdl,    PlantedBug::kBlockSparse, PlantedBug::kMasks,    PlantedBug::kLatent};
+
+std::vector<PlantedBug> all_bugs() {
+  std::vector<PlantedBug> bugs = planted_bugs();
+  bugs.insert(bugs.end(), planted_latent_bugs().begin(), planted_latent_bugs().end());
+  return bugs;
+}
 
 class PlantedBugTest : public EmulatorTest {
  protected:
@@ -46,276 +57,35 @@ class PlantedBugTest : public EmulatorTest {
     return made ? *made : nullptr;
   }
 
-  // A kernel that does not compile shows nothing; it fails the test.
-  static bool compiles(Engine& bugged, const KernelSpec& spec) {
-    const Result<Kernel> kernel = bugged.prepare(spec);
-    EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string() << kernel.status().detail();
-    return kernel.is_ok();
-  }
-
-  // What is wrong with the engine's ragged kernels; empty if nothing was found.
-  std::string find_ragged_bug(Engine& bugged) {
-    KernelSpec causal = make_spec(DataType::kBFloat16, 64, 16, 4);
-    causal.queries = QueryLengths::kFew;
-    causal.causality = Causality::kCausal;
-    KernelSpec window = causal;
-    window.causality = Causality::kPerSequence;
-    window.window = true;
-    KernelSpec changed = causal;
-    changed.soft_cap = changed.alibi = changed.sinks = true;
-    KernelSpec csr = causal;
-    csr.queries = QueryLengths::kMany;
-    csr.kv_table = KvTable::kCsr;
-    csr.causality = Causality::kNone;
-    csr.chunked = true;
-    KernelSpec contiguous = causal;
-    contiguous.kv_table = KvTable::kContiguous;
-    contiguous.block_size = 1;
-    KernelSpec masked = causal;
-    masked.queries = QueryLengths::kMany;
-    masked.custom_mask = true;
-    KernelSpec shared = causal;
-    shared.queries = QueryLengths::kShared;
-    shared.group_size = 20;  // more than one tile of 128 rows
-    for (const KernelSpec& spec : {causal, window, changed, csr, contiguous, masked, shared}) {
-      if (!compiles(bugged, spec)) return "";
-      for (const int num_splits : {1, 3}) {
-        CheckOptions options;
-        options.batch.num_kv_heads = 2;
-        options.batch.seq_lens = {40, 0, 300, 217, 64};
-        options.batch.query_lens = {3, 2, 1, 17, 4};
-        options.batch.unused_queries = 2;
-        options.batch.layout = CacheLayout::kPadded;
-        options.batch.window_left = 21;
-        options.batch.window_right = 5;
-        options.batch.chunk_size = 13;
-        options.num_splits = num_splits;
-        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
-        if (!result) return result.status().to_string() + report();
-        if (!result->passed) return result->sentence;
-      }
-    }
-    return "";
-  }
-
-  // The same of block-sparse ones.
-  std::string find_block_sparse_bug(Engine& bugged) {
-    const KernelSpec one = {.head_size = 64, .group_size = 4, .block_sparse = true};
-    KernelSpec few = one;
-    few.queries = QueryLengths::kFew;
-    few.causality = Causality::kCausal;
-    const BlockSparseArgs numbers[] = {
-        {.local_blocks = 2, .vert_stride = 5, .block_size = 24, .head_sliding_step = 1},
-        {.local_blocks = 1, .vert_stride = 3, .block_size = 7, .head_sliding_step = -1},
-        {.local_blocks = 1, .vert_stride = 70, .block_size = 2},
-    };
-    for (const KernelSpec& spec : {one, few}) {
-      if (!compiles(bugged, spec)) return "";
-      for (const BlockSparseArgs& sparse : numbers) {
-        CheckOptions options;
-        options.batch.num_kv_heads = 2;
-        options.batch.seq_lens = {40, 0, 300, 217, 64};
-        if (spec.queries == QueryLengths::kFew) options.batch.query_lens = {3, 2, 1, 37, 4};
-        options.batch.block_sparse = sparse;
-        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
-        if (!result) return result.status().to_string() + report();
-        if (!result->passed) return result->sentence;
-      }
-    }
-    return "";
-  }
-
-  // The same of custom masks, ranges of positions and the bias between query tokens.
-  std::string find_mask_bug(Engine& bugged) {
-    KernelSpec causal = make_spec(DataType::kBFloat16, 64, 16, 4);
-    causal.queries = QueryLengths::kMany;
-    causal.causality = Causality::kCausal;
-    KernelSpec masked = causal;
-    masked.custom_mask = true;
-    masked.causality = Causality::kNone;
-    masked.group_size = 3;  // neighbouring rows are of different query tokens
-    KernelSpec biased = causal;
-    biased.qq_bias = true;
-    KernelSpec ranges = causal;
-    ranges.bidirectional_ranges = true;
-    KernelSpec window = ranges;
-    window.queries = QueryLengths::kFew;
-    window.causality = Causality::kPerSequence;
-    window.window = true;
-    for (const KernelSpec& spec : {masked, biased, ranges, window}) {
-      if (!compiles(bugged, spec)) return "";
-      for (const bool within_window : {false, true}) {
-        if (within_window && !spec.window) continue;
-        CheckOptions options;
-        options.batch.num_kv_heads = 2;
-        options.batch.seq_lens = {140, 0, 300, 217, 61};
-        options.batch.query_lens = {3, 2, 1, 117, 60};
-        options.batch.window_left = 21;
-        options.batch.window_right = 5;
-        options.batch.ranges_within_window = within_window;
-        options.num_splits = 2;
-        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
-        if (!result) return result.status().to_string() + report();
-        if (!result->passed) return result->sentence;
-      }
-    }
-    return find_beside_mask(bugged, masked);
-  }
-
-  // The same of kernels of other types, layouts and head sizes.
-  std::string find_element_bug(Engine& bugged) {
-    KernelSpec fp8 = make_spec(DataType::kFloat8E4m3, 64, 16, 4);
-    fp8.out_dtype = DataType::kBFloat16;
-    KernelSpec scaled = fp8;  // q is brought into the range of f16
-    scaled.q_dtype = DataType::kBFloat16;
-    KernelSpec vllm = scaled;
-    vllm.kv_layout = KvLayout::kVllm;
-    KernelSpec window = make_spec(DataType::kFloat16, 64, 32, 2);
-    window.kv_layout = KvLayout::kVllm;
-    window.queries = QueryLengths::kFew;
-    window.causality = Causality::kCausal;
-    window.window = true;
-    const KernelSpec large = make_spec(DataType::kBFloat16, 512, 16, 1);
-    KernelSpec tokens = scaled;
-    tokens.kv_dtype = DataType::kInt8;
-    tokens.token_scales = true;
-    tokens.out_dtype = DataType::kFloat8E4m3;
-    KernelSpec values = make_spec(DataType::kBFloat16, 192, 16, 4);
-    values.head_size_v = 128;
-    KernelSpec int4 = tokens;
-    int4.kv_dtype = DataType::kInt4;
-    KernelSpec wide = int4;  // q in shared memory
-    wide.head_size = 512;
-    wide.group_size = 1;
-    for (const KernelSpec& spec : {fp8, scaled, vllm, window, large, tokens, int4, wide, values}) {
-      if (!compiles(bugged, spec)) return "";
-      for (const float scale : {0.125f, -0.0625f}) {
-        CheckOptions options;
-        options.batch.num_kv_heads = 3;
-        options.batch.seq_lens = {40, 0, 300, 217};
-        options.batch.per_head_scales = true;
-        options.batch.window_left = 21;
-        options.batch.scale = scale;
-        options.num_splits = 2;
-        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
-        if (!result) return result.status().to_string() + report();
-        if (!result->passed) return result->sentence;
-      }
-    }
-    return "";
-  }
-
-  // The same of kernels whose K and V are f32: decode, with q in registers; vLLM's layout; 128
-  // rows, with q in shared memory.
-  std::string find_f32_bug(Engine& bugged) {
-    const KernelSpec one = make_spec(DataType::kFloat32, 72, 16, 4);
-    KernelSpec vllm = one;
-    vllm.kv_layout = KvLayout::kVllm;
-    KernelSpec shared = make_spec(DataType::kFloat32, 256, 16, 8);
-    shared.queries = QueryLengths::kShared;
-    for (const KernelSpec& spec : {one, vllm, shared}) {
-      if (!compiles(bugged, spec)) return "";
-      for (const float scale : {0.125f, -0.0625f}) {
-        CheckOptions options;
-        options.batch.num_kv_heads = 2;
-        options.batch.seq_lens = {40, 0, 300, 217};
-        if (spec.queries == QueryLengths::kShared) options.batch.query_lens = {3, 2, 20, 1};
-        options.batch.scale = scale;
-        options.num_splits = 2;
-        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
-        if (!result) return result.status().to_string() + report();
-        if (!result->passed) return result->sentence;
-      }
-    }
-    return "";
-  }
-
-  // The same of kernels whose K rows hold V: one tile of rows per warp, warps with fewer elements
-  // of V than others, rows divided among warps, rows that see nothing of a tile's first group,
-  // elements of 8 bits.
-  std::string find_latent_bug(Engine& bugged) {
-    KernelSpec one = make_spec(DataType::kBFloat16, 96, 16, 4);
-    one.head_size_v = 80;
-    one.latent = true;
-    KernelSpec few = one;
-    few.group_size = 16;
-    few.queries = QueryLengths::kFew;
-    few.causality = Causality::kCausal;
-    KernelSpec fp8 = few;
-    fp8.kv_dtype = DataType::kFloat8E4m3;
-    KernelSpec window = few;
-    window.queries = QueryLengths::kMany;
-    window.group_size = 1;
-    window.window = true;
-    KernelSpec tall = one;  // two tiles of rows
-    tall.group_size = 80;
-    KernelSpec lists = one;
-    lists.kv_table = KvTable::kPositions;
-    for (const KernelSpec& spec : {one, tall, few, fp8, window, lists}) {
-      if (!compiles(bugged, spec)) return "";
-      for (const LogitRegime logits : {LogitRegime::kNormal, LogitRegime::kMixed}) {
-        CheckOptions options;
-        options.batch.seq_lens = {33, 0, 300, 217};
-        if (spec.queries != QueryLengths::kOne) options.batch.query_lens = {4, 1, 70, 20};
-        options.batch.window_left = 21;
-        options.batch.logits = logits;
-        options.num_splits = 2;
-        const Result<CheckReport> result = run_check(bugged, session(), spec, options);
-        if (!result) return result.status().to_string() + report();
-        if (!result->passed) return result->sentence;
-      }
-    }
-    return find_in_later_launches(*bugged.prepare(tall));
-  }
-
-  // The same of a kernel for programmatic dependent launch.
-  std::string find_pdl_bug(Engine& bugged) {
-    KernelSpec spec = make_spec(DataType::kBFloat16, 64, 16, 4);
-    spec.pdl = true;
-    if (!compiles(bugged, spec)) return "";
-    const Result<CheckReport> result = run_check(bugged, session(), spec, CheckOptions{});
-    if (!result) return result.status().to_string() + report();
-    return result->passed ? "" : result->sentence;
-  }
-
-  // What is wrong with the engine's kernels; empty if nothing was found.
-  std::string find_bug(Engine& bugged) {
-    CheckOptions plain;
-    plain.batch.num_kv_heads = 2;
-    CheckOptions padded = plain;
-    padded.batch.layout = CacheLayout::kPadded;
-    padded.batch.seq_lens = {40, 0, 300, 17};
-    padded.num_splits = 3;
-    CheckOptions low = plain;
-    low.batch.logits = LogitRegime::kLow;
-    low.batch.seq_lens = {100, 5};
-    CheckOptions huge = plain;
-    huge.batch.layout = CacheLayout::kInterleaved;
-    huge.batch.device_block_stride = (int64_t{1} << 30) + 8;
-    huge.batch.seq_lens = {70};
-    CheckOptions many_splits = plain;  // more than are fetched at once
-    many_splits.batch.seq_lens = {1600};
-    many_splits.num_splits = 25;
-    for (const KernelSpec& spec :
-         {make_spec(DataType::kFloat16, 72, 16, 4), make_spec(DataType::kBFloat16, 128, 32, 40)}) {
-      if (!compiles(bugged, spec)) return "";
-      for (const CheckOptions* options : {&plain, &padded, &low, &huge, &many_splits}) {
-        const Result<CheckReport> result = run_check(bugged, session(), spec, *options);
-        if (!result) return result.status().to_string() + report();
-        if (!result->passed) return result->sentence;
-      }
-      const std::string second = find_in_later_launches(*bugged.prepare(spec));
-      if (!second.empty()) return second;
+  // What is wrong with the engine's kernels; empty if nothing was found. A kernel that does not
+  // compile shows nothing; it fails the test.
+  std::string find_bug(Engine& bugged, PlantedBug::Kernels kernels) {
+    for (const PlantedProblem& problem : planted_problems(kernels)) {
+      const Result<Kernel> kernel = bugged.prepare(problem.spec);
+      EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string() << kernel.status().detail();
+      if (!kernel) return "";
+      const std::string found =
+          problem.kind == PlantedProblem::kLaterLaunches ? find_in_later_launches(*kernel)
+          : problem.kind == PlantedProblem::kEndOfMask   ? find_beside_mask(*kernel)
+                                                         : find_by_check(bugged, problem);
+      if (!found.empty()) return found;
     }
     return "";
   }
 
  private:
+  std::string find_by_check(Engine& bugged, const PlantedProblem& problem) {
+    const Result<CheckReport> result =
+        run_check(bugged, session(), problem.spec, problem.options);
+    if (!result) return result.status().to_string() + report();
+    return result->passed ? "" : result->sentence;
+  }
+
   // What a launch reads behind its custom mask, with whose last byte the allocation ends; the mask
   // begins behind a byte of another.
-  std::string find_beside_mask(Engine& bugged, const KernelSpec& spec) {
+  std::string find_beside_mask(const Kernel& kernel) {
     BatchOptions options;
-    options.spec = spec;
+    options.spec = kernel.spec();
     options.seq_lens = {43};
     options.query_lens = {31};  // 167 bytes
     AttentionBatch batch = make_batch(options);
@@ -326,7 +96,6 @@ class PlantedBugTest : public EmulatorTest {
     EXPECT_TRUE(device_batch.is_ok());
     AttentionArgs args = device_batch->args();
     args.num_splits = 1;
-    const Kernel kernel = *bugged.prepare(spec);
     Status status = kernel.launch(args, nullptr);
     if (status) status = session().synchronize();
     if (!status) return status.to_string() + report();
@@ -388,14 +157,9 @@ class PlantedBugTest : public EmulatorTest {
 TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {
   for (HostBuild build : {HostBuild::kPlain, HostBuild::kChecked}) {
     const std::shared_ptr<Engine> engine = make_engine(nullptr, build);
-    EXPECT_EQ(find_bug(*engine), "");
-    EXPECT_EQ(find_ragged_bug(*engine), "");
-    EXPECT_EQ(find_element_bug(*engine), "");
-    EXPECT_EQ(find_f32_bug(*engine), "");
-    EXPECT_EQ(find_pdl_bug(*engine), "");
-    EXPECT_EQ(find_block_sparse_bug(*engine), "");
-    EXPECT_EQ(find_mask_bug(*engine), "");
-    EXPECT_EQ(find_latent_bug(*engine), "");
+    for (const PlantedBug::Kernels kernels : kAllKernels) {
+      EXPECT_EQ(find_bug(*engine, kernels), "") << "kernels " << kernels;
+    }
   }
 }
 
@@ -406,20 +170,12 @@ TEST_P(EachPlantedBugTest, IsFound) {
   const HostBuild build = bug.only_checked ? HostBuild::kChecked : HostBuild::kPlain;
   const std::shared_ptr<Engine> engine = make_engine(&bug, build);
   ASSERT_NE(engine, nullptr);
-  const std::string found = bug.kernels == PlantedBug::kRagged      ? find_ragged_bug(*engine)
-                            : bug.kernels == PlantedBug::kElements  ? find_element_bug(*engine)
-                            : bug.kernels == PlantedBug::kF32Caches ? find_f32_bug(*engine)
-                            : bug.kernels == PlantedBug::kPdl       ? find_pdl_bug(*engine)
-                            : bug.kernels == PlantedBug::kMasks     ? find_mask_bug(*engine)
-                            : bug.kernels == PlantedBug::kLatent    ? find_latent_bug(*engine)
-                            : bug.kernels == PlantedBug::kBlockSparse
-                                ? find_block_sparse_bug(*engine)
-                                : find_bug(*engine);
+  const std::string found = find_bug(*engine, bug.kernels);
   EXPECT_NE(found, "");
   RecordProperty("found", found);
 }
 
-INSTANTIATE_TEST_SUITE_P(Bugs, EachPlantedBugTest, testing::ValuesIn(planted_bugs()),
+INSTANTIATE_TEST_SUITE_P(Bugs, EachPlantedBugTest, testing::ValuesIn(all_bugs()),
                          [](const testing::TestParamInfo<PlantedBug>& test) {
                            return std::string(test.param.name);
                          });
