@@ -9,7 +9,8 @@ using enum PlantedBug::Kernels;
 constexpr const char* kFindWork = "attention/find_work.cuh";
 constexpr const char* kLatentAttend = "attention/latent_attend.cuh";
 constexpr const char* kLatentSoftmax = "attention/latent_softmax.cuh";
-constexpr const char* kLoad = "attention/load_kv.cuh";
+constexpr const char* kCopies = "attention/kv_copies.cuh";
+constexpr const char* kPlaces = "attention/kv_places.cuh";
 constexpr const char* kMerge = "attention/merge.cuh";
 
 }  // namespace
@@ -48,13 +49,13 @@ const std::vector<PlantedBug>& planted_latent_bugs() {
        "work.num_rows = Traits::kTileRows;\n#else", false, kLatent},
       {"PaddingEntriesAreSeen", kLatentAttend,
        "      hide_unlisted(scores, shared.u.ring[token_group][stage]);\n", "", false, kLatent},
-      {"PaddingEntriesAreCopied", kLoad, "is_valid = row_offset >= 0;", "is_valid = true;", false,
+      {"PaddingEntriesAreCopied", kCopies, "is_valid = row_offset >= 0;", "is_valid = true;", false,
        kLatent},
-      {"ListsArePacked", kLoad, "static_cast<int64_t>(params.token_list_stride)",
+      {"ListsArePacked", kPlaces, "static_cast<int64_t>(params.token_list_stride)",
        "static_cast<int64_t>(params.max_list_len)", false, kLatent},
-      {"QueriesAreTheirOwnSequences", kLoad, "params.query_seqs == nullptr", "true", false,
+      {"QueriesAreTheirOwnSequences", kPlaces, "params.query_seqs == nullptr", "true", false,
        kLatent},
-      {"PlacesInBlocksAreThoseOfTheList", kLoad, "token_in_block = place_in_block(block);",
+      {"PlacesInBlocksAreThoseOfTheList", kPlaces, "token_in_block = place_in_block(block);",
        "token_in_block = place_in_block(token);", false, kLatent},
       {"HiddenGroupsAreSeen", kLatentAttend, "scores[i][j][e] = kMinusInfinity;",
        "scores[i][j][e] = 0.0f;", false, kLatent},

@@ -4,9 +4,20 @@
 // 4 groups x 1 warps; tiles of 64 tokens in 3 stages; 8 rows per warp; 104448 bytes of shared memory per CTA.
 #line 1 "attention/attention.cu.tmpl"
 #line 1 "shared/attention_params.h"
-// What host and device agree on for the attention kernel: its configuration (compile time), its
-// parameters (launch) and the layout of its workspace. Included by the host library and inlined
-// into every rendered source; plain C++20.
+// What host and device agree on for the attention kernel: its configuration (compile time) and its
+// parameters (launch). Included by the host library and inlined into every rendered source; plain
+// C++20.
+
+
+#line 1 "shared/attention_workspace.h"
+// What host and device agree on for the workspace of attention kernels. Plain C++20.
+//
+// header | counters (fixed offset, fixed capacity) | partial results of rows
+//
+// Contract: counters are zero before the first launch (workspace_init) and reset themselves; they
+// lie at a fixed offset with a fixed capacity, so that no other batch size or spec ever puts
+// partials where they are; a sequence that is not split does not touch them; one workspace serves
+// one stream at a time.
 
 
 #line 1 "shared/elements.h"
@@ -62,16 +73,83 @@ PAGEJIT_HOST_DEVICE constexpr int vector_elements(int bytes_per_element, int cou
 }
 
 }  // namespace pagejit_shared
+#line 12 "shared/attention_workspace.h"
+
+namespace pagejit_shared {
+
+// Rows of a merge unit: (sequence, KV head, up to this many rows). Splits are merged unit by unit,
+// so that many splits of many heads do not all end on one SM.
+constexpr int kMergeUnitRows = 16;
+
+// One counter per merge unit. 65,536 counters (256 KiB): more units than that keep every GPU busy
+// without splitting, so they are never split.
+constexpr int kMergeCounterCapacity = 65536;
+constexpr unsigned kWorkspaceMagic = 0x504a5753u;  // "PJWS"
+
+// What a debug kernel found first. code 0 = nothing.
+enum DebugCode : int {
+  kDebugOk = 0,
+  kDebugBadBlockId =
+      1,  // value = the block id; position = index into the sequence's block table row
+  kDebugBadSeqLen = 2,      // value = the length (negative, or beyond the block table)
+  kDebugBadWorkspace = 3,   // value = the magic word found
+  kDebugBadCounter = 4,     // value = the counter found; position = unit
+  kDebugBadQueryRange = 5,  // value = query_start_loc[position], less than the one before or beyond
+                            // the query tokens; position = seq_idx + 1
+  kDebugBadKvIndptr = 6,    // value = kv_indptr[position], negative or less than the one before
+  kDebugBadLastBlockLen = 7,  // value = the tokens of the last block: not in [1, block_size]
+  kDebugBadListEntry = 9,     // value = the list's entry at this position, beyond the blocks
+  kDebugBadListLen = 10,      // value = the length, negative or beyond max_list_len
+  kDebugBadKvStartLoc = 8,    // value = kv_start_loc[position], negative or less than the one before
+};
+
+struct WorkspaceHeader {
+  unsigned magic;
+  int debug_code;  // written once, by the first finder, with an atomic compare-and-swap
+  int debug_seq_idx;
+  int debug_position;
+  long long debug_value;
+  int reserved[10];  // header fills 64 bytes
+};
+static_assert(sizeof(WorkspaceHeader) == 64);
+
+constexpr long long kCountersOffset = 256;
+constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
+
+// What a split has of a row: the greatest score and the sum of the probabilities.
+struct PartialStats {
+  float row_max;
+  float row_sum;
+};
+
+// A row's partial result: its PartialStats, then, at a multiple of 32 bytes, f32 accumulators
+// [head_size_v], not normalised. Partial results lie by [sequence, KV head, split, row]; where
+// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters; and "KV head"
+// is one of group_tiles() of it.
+constexpr int kPartialAccOffset = 32;
+PAGEJIT_HOST_DEVICE constexpr int partial_row_bytes(int head_size_v) {
+  return kPartialAccOffset + head_size_v * 4;
+}
+
+PAGEJIT_HOST_DEVICE constexpr int merge_units(int num_rows) {
+  return (num_rows + kMergeUnitRows - 1) / kMergeUnitRows;
+}
+
+PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads,
+                                                        long long num_splits, long long num_rows,
+                                                        int head_size_v) {
+  return kPartialsOffset +
+         num_seqs * num_kv_heads * num_splits * num_rows * partial_row_bytes(head_size_v);
+}
+
+}  // namespace pagejit_shared
 #line 7 "shared/attention_params.h"
+#line 8 "shared/attention_params.h"
 
 namespace pagejit_shared {
 
 // A row is one query token of one query head. The rows of a sequence and KV head are numbered token
 // by token: row = query token * group_size + query head of the group.
-
-// Rows of a merge unit: (sequence, KV head, up to this many rows). Splits are merged unit by unit,
-// so that many splits of many heads do not all end on one SM.
-constexpr int kMergeUnitRows = 16;
 
 // Where results must not depend on the batch, splits begin at multiples of so many tokens: 16 splits
 // of 32k tokens, and a split of 128 bf16 elements is 1 MiB, some 20 us of one SM of an H200, beside
@@ -456,75 +534,6 @@ PAGEJIT_HOST_DEVICE constexpr unsigned tiles_per_split(unsigned num_tiles, int n
   return static_cast<unsigned>(last * reciprocal >> 32);
 }
 
-// ---- Workspace ----
-// header | counters (fixed offset, fixed capacity) | partial results of rows
-//
-// Contract: counters are zero before the first launch (workspace_init) and reset themselves; they
-// lie at a fixed offset with a fixed capacity, so that no other batch size or spec ever puts
-// partials where they are; a sequence that is not split does not touch them; one workspace serves
-// one stream at a time.
-
-// One counter per merge unit. 65,536 counters (256 KiB): more units than that keep every GPU busy
-// without splitting, so they are never split.
-constexpr int kMergeCounterCapacity = 65536;
-constexpr unsigned kWorkspaceMagic = 0x504a5753u;  // "PJWS"
-
-// What a debug kernel found first. code 0 = nothing.
-enum DebugCode : int {
-  kDebugOk = 0,
-  kDebugBadBlockId =
-      1,  // value = the block id; position = index into the sequence's block table row
-  kDebugBadSeqLen = 2,      // value = the length (negative, or beyond the block table)
-  kDebugBadWorkspace = 3,   // value = the magic word found
-  kDebugBadCounter = 4,     // value = the counter found; position = unit
-  kDebugBadQueryRange = 5,  // value = query_start_loc[position], less than the one before or beyond
-                            // the query tokens; position = seq_idx + 1
-  kDebugBadKvIndptr = 6,    // value = kv_indptr[position], negative or less than the one before
-  kDebugBadLastBlockLen = 7,  // value = the tokens of the last block: not in [1, block_size]
-  kDebugBadListEntry = 9,     // value = the list's entry at this position, beyond the blocks
-  kDebugBadListLen = 10,      // value = the length, negative or beyond max_list_len
-  kDebugBadKvStartLoc = 8,    // value = kv_start_loc[position], negative or less than the one before
-};
-
-struct WorkspaceHeader {
-  unsigned magic;
-  int debug_code;  // written once, by the first finder, with an atomic compare-and-swap
-  int debug_seq_idx;
-  int debug_position;
-  long long debug_value;
-  int reserved[10];  // header fills 64 bytes
-};
-static_assert(sizeof(WorkspaceHeader) == 64);
-
-constexpr long long kCountersOffset = 256;
-constexpr long long kPartialsOffset = kCountersOffset + 4ll * kMergeCounterCapacity;
-
-// What a split has of a row: the greatest score and the sum of the probabilities.
-struct PartialStats {
-  float row_max;
-  float row_sum;
-};
-
-// A row's partial result: its PartialStats, then, at a multiple of 32 bytes, f32 accumulators
-// [head_size_v], not normalised. Partial results lie by [sequence, KV head, split, row]; where
-// splits_row_tiles, "sequence" is a row tile here and below, as it is for the counters; and "KV head"
-// is one of group_tiles() of it.
-constexpr int kPartialAccOffset = 32;
-PAGEJIT_HOST_DEVICE constexpr int partial_row_bytes(int head_size_v) {
-  return kPartialAccOffset + head_size_v * 4;
-}
-
-PAGEJIT_HOST_DEVICE constexpr int merge_units(int num_rows) {
-  return (num_rows + kMergeUnitRows - 1) / kMergeUnitRows;
-}
-
-PAGEJIT_HOST_DEVICE constexpr long long workspace_bytes(long long num_seqs, long long num_kv_heads,
-                                                        long long num_splits, long long num_rows,
-                                                        int head_size_v) {
-  return kPartialsOffset +
-         num_seqs * num_kv_heads * num_splits * num_rows * partial_row_bytes(head_size_v);
-}
-
 }  // namespace pagejit_shared
 #line 2 "attention/attention.cu.tmpl"
 
@@ -783,25 +792,108 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
 #line 157 "attention/find_work.cuh"
 }
 #line 86 "attention/attention.cu.tmpl"
-#line 1 "attention/load_kv.cuh"
-// Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
-// stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
-// offsets when they issue the copies. Until then a lane keeps the id alone: of offsets, a ring of
-// many stages would fill the registers before its first tile. Where the tokens of a stage always
-// follow each other in one block (PAGEJIT_EVEN_ROWS), one id and the first row are enough for all.
+#line 1 "attention/kv_places.cuh"
+// Where the tokens of a CTA's tiles lie: the block ids or slots that lanes look up, and the row
+// offsets that follow from them.
 
 
-// Where a row starts in the caches, in KvElement: that of the lane's own token or, PAGEJIT_EVEN_ROWS,
-// of the first token. Anything where there is no token, whose row is filled with zeros.
+// Where a row starts in the caches, in KvElement: that of the lane's own token or,
+// PAGEJIT_EVEN_ROWS, of the first token. Anything where there is no token, whose row is filled with
+// zeros.
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
-#line 17 "attention/load_kv.cuh"
+#line 15 "attention/kv_places.cuh"
 };
 
-#line 20 "attention/load_kv.cuh"
-// How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long as
-// the others.
+// The tokens of a group of warps in each tile of the CTA.
+class KvPlaces {
+ public:
+  PAGEJIT_DEVICE KvPlaces(const AttentionParams& params, const AttentionWork& work, int token_group)
+      : params_(params), work_(work), token_group_(token_group) {
+#line 35 "attention/kv_places.cuh"
+    block_ids_ =
+        params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
+#line 38 "attention/kv_places.cuh"
+    num_tiles_ =
+        (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
+  }
+
+  PAGEJIT_DEVICE int num_tiles() const { return num_tiles_; }
+  // The first token of this group in a tile.
+  PAGEJIT_DEVICE int first_token(int tile_idx) const {
+    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * kConfig.group_tokens;
+  }
+  // Tokens of this group in a tile; beyond group_tokens where the split goes on, 0 or less where it
+  // has ended.
+  PAGEJIT_DEVICE int num_valid(int tile_idx) const {
+    return work_.token_end - first_token(tile_idx);
+  }
+#line 58 "attention/kv_places.cuh"
+
+  // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
+  // coalesced. 0 where there is no token or no block.
+  PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
+#line 67 "attention/kv_places.cuh"
+    const int token = first_token(tile_idx) + lane_of_row();
+    bool exists =
+        tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
+#line 73 "attention/kv_places.cuh"
+    const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
+    const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
+#line 82 "attention/kv_places.cuh"
+    return block_id;
+#line 84 "attention/kv_places.cuh"
+  }
+
+  // Of the lane's token in a tile; `block` is find_block(tile_idx).
+  PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
+    [[maybe_unused]] const int token = first_token(tile_idx) + lane_of_row();
+#line 104 "attention/kv_places.cuh"
+    const int64_t token_in_block = place_in_block(token);
+#line 106 "attention/kv_places.cuh"
+    const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
+    const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
+#line 118 "attention/kv_places.cuh"
+    return {k_block + token_in_block * params_.k_stride_token,
+            v_block + token_in_block * params_.v_stride_token};
+#line 122 "attention/kv_places.cuh"
+  }
+
+ private:
+  // Which token of a stage this lane looks up.
+  PAGEJIT_DEVICE static int lane_of_row() {
+#line 128 "attention/kv_places.cuh"
+    return 0;
+#line 132 "attention/kv_places.cuh"
+  }
+
+  // Of a token, or with even rows of a stage's first one.
+  PAGEJIT_DEVICE static int place_in_block(int token) {
+#line 137 "attention/kv_places.cuh"
+    // Stages begin at multiples of their size.
+    if (kConfig.block_size == kConfig.group_tokens) return 0;
+#line 140 "attention/kv_places.cuh"
+    return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
+  }
+
+#line 180 "attention/kv_places.cuh"
+  const AttentionParams& params_;
+  const AttentionWork& work_;
+#line 188 "attention/kv_places.cuh"
+  const int* block_ids_;  // of this sequence's blocks
+#line 190 "attention/kv_places.cuh"
+  int token_group_;
+  int num_tiles_;
+};
+#line 87 "attention/attention.cu.tmpl"
+#line 1 "attention/kv_copies.cuh"
+// Copying rows of K and V, and their scales, from the caches into a stage.
+
+
+#line 5 "attention/kv_copies.cuh"
+// How a warp copies rows of kElements: whole rows at a time, or a part of one row that is as long
+// as the others.
 template <int kElements>
 struct RowCopy {
   // What a lane copies at once.
@@ -824,164 +916,80 @@ struct RowCopy {
   }
   PAGEJIT_DEVICE static int column() { return dev::lane_idx() % kPartChunks * kChunkElements; }
 };
-#line 45 "attention/load_kv.cuh"
+#line 30 "attention/kv_copies.cuh"
 
-class KvStream {
+// Which tokens of a group's part of a tile are copied; the others become zeros.
+struct Valid {
+#line 39 "attention/kv_copies.cuh"
+  int end;
+  PAGEJIT_DEVICE bool has(int token) const { return token < end; }
+  PAGEJIT_DEVICE Valid from(int token) const { return {end - token}; }
+#line 43 "attention/kv_copies.cuh"
+};
+
+// What a warp copies: each lane its elements of the rows.
+class KvCopies {
  public:
-  static constexpr int kStages = kConfig.num_stages;
-#line 50 "attention/load_kv.cuh"
-  static constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
-  static constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
-#line 53 "attention/load_kv.cuh"
-
-  PAGEJIT_DEVICE KvStream(const AttentionParams& params, const AttentionWork& work,
-                          KvStage (&ring)[kConfig.num_stages], int token_group, int row_warp)
-      : params_(params), work_(work), ring_(ring), token_group_(token_group), row_warp_(row_warp) {
+  PAGEJIT_DEVICE KvCopies(const AttentionParams& params, const AttentionWork& work, int row_warp)
+      : params_(params), row_warp_(row_warp) {
     const int64_t kv_head_idx = work.kv_head_idx;
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
-#line 60 "attention/load_kv.cuh"
+#line 53 "attention/kv_copies.cuh"
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 69 "attention/load_kv.cuh"
+#line 62 "attention/kv_copies.cuh"
     k_ += RowCopy<kKeyUnits>::column();
     v_ += RowCopy<kValueUnits>::column();
-#line 72 "attention/load_kv.cuh"
+#line 65 "attention/kv_copies.cuh"
     k_ += RowCopy<kKeyUnits>::first_row(row_warp) * params.k_stride_token;
     v_ += RowCopy<kValueUnits>::first_row(row_warp) * params.v_stride_token;
-#line 75 "attention/load_kv.cuh"
+#line 68 "attention/kv_copies.cuh"
     // Held, or each stage would have them multiplied out from the strides.
     k_ = dev::hold(k_);
     v_ = dev::hold(v_);
-#line 96 "attention/load_kv.cuh"
-    block_ids_ =
-        params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 99 "attention/load_kv.cuh"
-    num_tiles_ =
-        (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
-  }
-
-  PAGEJIT_DEVICE int num_tiles() const { return num_tiles_; }
-  // The first token of this group in a tile.
-  PAGEJIT_DEVICE int first_token(int tile_idx) const {
-    return work_.token_begin + tile_idx * Traits::kTileTokens + token_group_ * kConfig.group_tokens;
-  }
-  // Tokens of this group in a tile; beyond group_tokens where the split goes on, 0 or less where it
-  // has ended.
-  PAGEJIT_DEVICE int num_valid(int tile_idx) const {
-    return work_.token_end - first_token(tile_idx);
-  }
-#line 119 "attention/load_kv.cuh"
-
-  // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
-  // one read before.
-  PAGEJIT_DEVICE int next_stage() {
-    const int stage = read_stage_;
-    read_stage_ = read_stage_ + 1 == kStages ? 0 : read_stage_ + 1;
-    return stage;
+#line 76 "attention/kv_copies.cuh"
   }
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
-  PAGEJIT_DEVICE void clear_pad() {
-#line 147 "attention/load_kv.cuh"
+  PAGEJIT_DEVICE void clear_pad(KvStage& stage) const {
+#line 96 "attention/kv_copies.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
-      for (int stage = 0; stage < kStages; ++stage) {
-        for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
-             i += kConfig.row_warps * 32) {
-          *reinterpret_cast<Pad*>(&ring_[stage].k[i][kConfig.head_size]) = Pad{};
-#line 155 "attention/load_kv.cuh"
-          *reinterpret_cast<Pad*>(&ring_[stage].v[i][kConfig.head_size_v]) = Pad{};
-#line 163 "attention/load_kv.cuh"
-        }
+      for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
+           i += kConfig.row_warps * 32) {
+        *reinterpret_cast<Pad*>(&stage.k[i][kConfig.head_size]) = Pad{};
+#line 103 "attention/kv_copies.cuh"
+        *reinterpret_cast<Pad*>(&stage.v[i][kConfig.head_size_v]) = Pad{};
+#line 111 "attention/kv_copies.cuh"
       }
     }
-#line 167 "attention/load_kv.cuh"
+#line 114 "attention/kv_copies.cuh"
   }
 
-  // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
-  // coalesced. 0 where there is no token or no block.
-  PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
-#line 177 "attention/load_kv.cuh"
-    const int token = first_token(tile_idx) + lane_of_row();
-    bool exists =
-        tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
-#line 183 "attention/load_kv.cuh"
-    const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
-    const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 192 "attention/load_kv.cuh"
-    return block_id;
-#line 194 "attention/load_kv.cuh"
+  // K of a stage; `rows` are those of the lane's token.
+  PAGEJIT_DEVICE void copy_keys(KvStage& stage, const KvRowOffsets& rows, Valid valid) const {
+#line 121 "attention/kv_copies.cuh"
+    copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
+#line 123 "attention/kv_copies.cuh"
   }
-
-#line 237 "attention/load_kv.cuh"
-  // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
-  // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
-  // `block` is find_block(tile_idx).
-#line 241 "attention/load_kv.cuh"
-  PAGEJIT_DEVICE void issue(int tile_idx, int block) {
-    KvStage& stage = ring_[write_stage_];
-    write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
-#line 248 "attention/load_kv.cuh"
-    const bool has_tile = tile_idx < num_tiles_;
-#line 253 "attention/load_kv.cuh"
-    const Valid valid = {num_valid(tile_idx)};
-#line 255 "attention/load_kv.cuh"
-    const KvRowOffsets rows = row_offsets(tile_idx, block);
-#line 268 "attention/load_kv.cuh"
-    if (has_tile) copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
-#line 272 "attention/load_kv.cuh"
-    dev::cp_async_commit();
-    if (has_tile) copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
-#line 275 "attention/load_kv.cuh"
-    dev::cp_async_commit();
+#line 125 "attention/kv_copies.cuh"
+  PAGEJIT_DEVICE void copy_values(KvStage& stage, const KvRowOffsets& rows, Valid valid) const {
+#line 129 "attention/kv_copies.cuh"
+    copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
+#line 131 "attention/kv_copies.cuh"
   }
-
+#line 151 "attention/kv_copies.cuh"
  private:
-  // Which tokens of a group's part of a tile are copied; the others become zeros.
-  struct Valid {
-#line 287 "attention/load_kv.cuh"
-    int end;
-    PAGEJIT_DEVICE bool has(int token) const { return token < end; }
-    PAGEJIT_DEVICE Valid from(int token) const { return {end - token}; }
-#line 291 "attention/load_kv.cuh"
-  };
-
-  // Which token of a stage this lane looks up.
-  PAGEJIT_DEVICE static int lane_of_row() {
-#line 296 "attention/load_kv.cuh"
-    return 0;
-#line 300 "attention/load_kv.cuh"
-  }
-
-  // Of a token, or with even rows of a stage's first one.
-  PAGEJIT_DEVICE static int place_in_block(int token) {
-#line 305 "attention/load_kv.cuh"
-    // Stages begin at multiples of their size.
-    if (kConfig.block_size == kConfig.group_tokens) return 0;
-#line 308 "attention/load_kv.cuh"
-    return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
-  }
-
-  PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
-    [[maybe_unused]] const int token = first_token(tile_idx) + lane_of_row();
-#line 328 "attention/load_kv.cuh"
-    const int64_t token_in_block = place_in_block(token);
-#line 330 "attention/load_kv.cuh"
-    const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
-    const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 342 "attention/load_kv.cuh"
-    return {k_block + token_in_block * params_.k_stride_token,
-            v_block + token_in_block * params_.v_stride_token};
-#line 346 "attention/load_kv.cuh"
-  }
-
-#line 353 "attention/load_kv.cuh"
+#line 153 "attention/kv_copies.cuh"
+  static constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
+  static constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
+#line 161 "attention/kv_copies.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 357 "attention/load_kv.cuh"
+#line 165 "attention/kv_copies.cuh"
 
-#line 403 "attention/load_kv.cuh"
+#line 211 "attention/kv_copies.cuh"
   // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
   // kRowsPerPass rows at a time, so that each lane keeps its columns.
   template <int kElements, int kPitch>
@@ -994,20 +1002,20 @@ class KvStream {
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int first_row = Copy::first_row(row_warp_);
     const int column = Copy::column();
-#line 416 "attention/load_kv.cuh"
+#line 224 "attention/kv_copies.cuh"
     const Valid valid_rows = valid.from(first_row);  // constants are compared with it
-#line 418 "attention/load_kv.cuh"
+#line 226 "attention/kv_copies.cuh"
     const bool has_column =
         32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
-#line 421 "attention/load_kv.cuh"
+#line 229 "attention/kv_copies.cuh"
     const KvElement* from = cache + offset;
-#line 423 "attention/load_kv.cuh"
+#line 231 "attention/kv_copies.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-#line 434 "attention/load_kv.cuh"
+#line 242 "attention/kv_copies.cuh"
       const bool is_valid = valid_rows.has(pass * kRowsAtOnce);
-#line 436 "attention/load_kv.cuh"
+#line 244 "attention/kv_copies.cuh"
       const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
@@ -1016,9 +1024,9 @@ class KvStream {
           copy_chunk(&rows[row][column + further], from + further, is_valid);
         }
       }
-#line 445 "attention/load_kv.cuh"
+#line 253 "attention/kv_copies.cuh"
       from += kRowsAtOnce * stride_token;
-#line 447 "attention/load_kv.cuh"
+#line 255 "attention/kv_copies.cuh"
     }
   }
 
@@ -1032,28 +1040,90 @@ class KvStream {
     }
   }
 
-#line 479 "attention/load_kv.cuh"
+#line 269 "attention/kv_copies.cuh"
 
   const AttentionParams& params_;
-  const AttentionWork& work_;
-  KvStage (&ring_)[kConfig.num_stages];
-  // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this lane
-  // copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
+  // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this
+  // lane copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
   const KvElement* k_;
-#line 487 "attention/load_kv.cuh"
+#line 275 "attention/kv_copies.cuh"
   const KvElement* v_;
-#line 499 "attention/load_kv.cuh"
-  const int* block_ids_;  // of this sequence's blocks
-#line 501 "attention/load_kv.cuh"
-  int token_group_;
+#line 281 "attention/kv_copies.cuh"
   int row_warp_;
-  int num_tiles_;
+};
+#line 88 "attention/attention.cu.tmpl"
+#line 1 "attention/load_kv.cuh"
+// Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
+// stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
+// offsets when they issue the copies. Until then a lane keeps the id alone: of offsets, a ring of
+// many stages would fill the registers before its first tile. Where the tokens of a stage always
+// follow each other in one block (PAGEJIT_EVEN_ROWS), one id and the first row are enough for all.
+
+
+class KvStream {
+ public:
+  static constexpr int kStages = kConfig.num_stages;
+
+  PAGEJIT_DEVICE KvStream(const AttentionParams& params, const AttentionWork& work,
+                          KvStage (&ring)[kConfig.num_stages], int token_group, int row_warp)
+      : params_(params),
+        work_(work),
+        places_(params, work, token_group),
+        copies_(params, work, row_warp),
+        ring_(ring),
+        row_warp_(row_warp) {}
+
+  PAGEJIT_DEVICE int num_tiles() const { return places_.num_tiles(); }
+  PAGEJIT_DEVICE int first_token(int tile_idx) const { return places_.first_token(tile_idx); }
+  PAGEJIT_DEVICE int find_block(int tile_idx) const { return places_.find_block(tile_idx); }
+
+  // The stages are taken in turn: the oldest copied one is read next, the next one to fill is the
+  // one read before.
+  PAGEJIT_DEVICE int next_stage() {
+    const int stage = read_stage_;
+    read_stage_ = read_stage_ + 1 == kStages ? 0 : read_stage_ + 1;
+    return stage;
+  }
+
+  PAGEJIT_DEVICE void clear_pad() {
+    for (int stage = 0; stage < kStages; ++stage) copies_.clear_pad(ring_[stage]);
+  }
+
+#line 42 "attention/load_kv.cuh"
+  // Issues the copies of a tile into the next stage, as two groups of asynchronous copies, K then
+  // V. Past the last tile both are empty, so that the count of groups stays what the waits expect.
+  // `block` is find_block(tile_idx).
+#line 46 "attention/load_kv.cuh"
+  PAGEJIT_DEVICE void issue(int tile_idx, int block) {
+    KvStage& stage = ring_[write_stage_];
+    write_stage_ = write_stage_ + 1 == kStages ? 0 : write_stage_ + 1;
+#line 53 "attention/load_kv.cuh"
+    const bool has_tile = tile_idx < num_tiles();
+#line 58 "attention/load_kv.cuh"
+    const Valid valid = {places_.num_valid(tile_idx)};
+#line 60 "attention/load_kv.cuh"
+    const KvRowOffsets rows = places_.row_offsets(tile_idx, block);
+    if (has_tile) copies_.copy_keys(stage, rows, valid);
+#line 71 "attention/load_kv.cuh"
+    dev::cp_async_commit();
+    if (has_tile) copies_.copy_values(stage, rows, valid);
+#line 74 "attention/load_kv.cuh"
+    dev::cp_async_commit();
+  }
+
+ private:
+  const AttentionParams& params_;
+  const AttentionWork& work_;
+  KvPlaces places_;
+  KvCopies copies_;
+  KvStage (&ring_)[kConfig.num_stages];
+  int row_warp_;
   int read_stage_ = 0;
   int write_stage_ = 0;
 };
 
 // The block ids of the first kStages tiles, all asked for at once: one latency, not one per stage.
-#line 510 "attention/load_kv.cuh"
+#line 90 "attention/load_kv.cuh"
 class FirstBlocks {
  public:
   PAGEJIT_DEVICE explicit FirstBlocks(const KvStream& stream)
@@ -1066,7 +1136,7 @@ class FirstBlocks {
  private:
   int block_;  // of tile `lane`
 };
-#line 90 "attention/attention.cu.tmpl"
+#line 92 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -1134,7 +1204,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 92 "attention/attention.cu.tmpl"
+#line 94 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -1170,7 +1240,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 98 "attention/attention.cu.tmpl"
+#line 100 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -1217,7 +1287,7 @@ class Query {
   uint32_t fragments_[kConfig.row_tiles][Traits::kDepthTiles][2];
 };
 
-#line 100 "attention/attention.cu.tmpl"
+#line 102 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage: the product K q. Fragment places as in operands.cuh.
 
@@ -1265,7 +1335,7 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
   }
 #line 101 "attention/scores.cuh"
 }
-#line 104 "attention/attention.cu.tmpl"
+#line 106 "attention/attention.cu.tmpl"
 #line 1 "attention/score_change.cuh"
 // From the product K q to what the softmax sees: scores are scaled, capped, biased and masked as far
 // as the configuration asks for it.
@@ -1352,7 +1422,7 @@ class ScoreChange {
   int num_rows_;  // of this warp; 0 or less: none
 #line 272 "attention/score_change.cuh"
 };
-#line 108 "attention/attention.cu.tmpl"
+#line 110 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1498,7 +1568,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 113 "attention/attention.cu.tmpl"
+#line 115 "attention/attention.cu.tmpl"
 #line 1 "elements/arrive_last.cuh"
 // How the CTAs that share a piece of work find the one that finishes it.
 
@@ -1519,7 +1589,7 @@ PAGEJIT_DEVICE bool arrive_last(uint32_t* counter, int num_ctas, int& shared_fla
   dev::sync_cta();  // the flag, and with it what the others wrote, are visible to all threads
   return shared_flag != 0;
 }
-#line 114 "attention/attention.cu.tmpl"
+#line 116 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1768,7 +1838,7 @@ PAGEJIT_DEVICE bool arrive_last_split(const AttentionParams& params, const Atten
 #line 320 "attention/merge.cuh"
       });
 }
-#line 118 "attention/attention.cu.tmpl"
+#line 120 "attention/attention.cu.tmpl"
 #line 1 "attention/attend.cuh"
 // The main loop: K and V of this CTA's tokens through the running softmax of each warp.
 
@@ -1844,7 +1914,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   }
   softmax.finish();
 }
-#line 120 "attention/attention.cu.tmpl"
+#line 122 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1905,11 +1975,11 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   serve_split(params, work, shared);
 #line 84 "attention/attention.cuh"
 }
-#line 124 "attention/attention.cu.tmpl"
+#line 126 "attention/attention.cu.tmpl"
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 130 "attention/attention.cu.tmpl"
+#line 132 "attention/attention.cu.tmpl"
   attention(params);
 }
 
