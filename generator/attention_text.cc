@@ -58,6 +58,7 @@ std::string kernel_name(const KernelSpec& spec) {
   if (spec.kv_table == KvTable::kSlots) name += "_slots";
   if (spec.kv_table == KvTable::kPositions) name += "_positions";
   if (spec.kv_layout == KvLayout::kVllm) name += "_vllm";
+  if (spec.kv_layout == KvLayout::kDsMla) name += "_ds_mla";
   if (spec.latent) name += "_latent";
   if (spec.token_scales) name += "_token_scales";
   if (spec.kv_alignment != 16) name += "_by" + std::to_string(spec.kv_alignment);
@@ -162,6 +163,7 @@ TextSwitches switches_of(const KernelConfig& config) {
       {"PAGEJIT_KV_BLOCK_IDS", c.kv_table == KvTable::kBlocks || c.kv_table == KvTable::kCsr ||
                                    c.kv_table == KvTable::kPositions},
       {"PAGEJIT_KV_POSITIONS", c.kv_table == KvTable::kPositions},
+      {"PAGEJIT_DS_MLA", pagejit_shared::has_ds_mla_rows(c)},
       {"PAGEJIT_KV_VLLM", c.kv_layout == pagejit_shared::KvLayout::kVllm},
       {"PAGEJIT_EVEN_ROWS", pagejit_shared::has_even_rows(c)},
       {"PAGEJIT_WINDOW", c.has_window},

@@ -30,6 +30,7 @@ std::string_view kind_name(QueryLengths queries) {
 
 // By their numbers.
 constexpr std::string_view kTableNames[] = {"blocks", "csr", "contiguous", "slots", "positions"};
+constexpr std::string_view kLayoutNames[] = {"rows", "vllm", "ds_mla"};
 
 // The fields that are written only where they are set.
 struct Switch {
@@ -132,7 +133,9 @@ std::string canonical_text(const KernelSpec& spec) {
   if (spec.kv_table != KvTable::kBlocks) {
     text += " table=" + std::string(kTableNames[static_cast<size_t>(spec.kv_table)]);
   }
-  if (spec.kv_layout == KvLayout::kVllm) text += " layout=vllm";
+  if (spec.kv_layout != KvLayout::kRows) {
+    text += " layout=" + std::string(kLayoutNames[static_cast<size_t>(spec.kv_layout)]);
+  }
   if (spec.kv_alignment != 16) text += " kv_alignment=" + std::to_string(spec.kv_alignment);
   for (const Switch& option : kSwitches) {
     if (spec.*option.field) text += " " + std::string(option.name) + "=1";
@@ -181,10 +184,11 @@ Status set_field(KernelSpec& spec, const std::string& name, const std::string& v
     return Status::ok();
   }
   if (name == "layout") {
-    if (value != "rows" && value != "vllm") {
-      return invalid_spec("layout \"" + value + "\": must be rows or vllm");
+    const auto* layout = std::find(std::begin(kLayoutNames), std::end(kLayoutNames), value);
+    if (layout == std::end(kLayoutNames)) {
+      return invalid_spec("layout \"" + value + "\": must be rows, vllm or ds_mla");
     }
-    spec.kv_layout = value == "rows" ? KvLayout::kRows : KvLayout::kVllm;
+    spec.kv_layout = static_cast<KvLayout>(layout - std::begin(kLayoutNames));
     return Status::ok();
   }
   for (const Switch& option : kSwitches) {

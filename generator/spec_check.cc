@@ -91,7 +91,18 @@ Status check_latent(const KernelSpec& spec) {
     return bad_type("kv_dtype", spec.kv_dtype, "f16, bf16, fp8_e4m3 or fp8_e5m2 where latent is 1");
   }
   if (spec.kv_layout == KvLayout::kVllm) {
-    return invalid_spec("kv_layout 1: must be rows (0) where latent is 1");
+    return invalid_spec("kv_layout 1: must be rows (0) or DS-MLA's (2) where latent is 1");
+  }
+  if (spec.kv_layout == KvLayout::kDsMla) {
+    const std::string where = " where kv_layout is DS-MLA's (2)";
+    if (k != 576) return invalid_spec("head_size " + std::to_string(k) + ": must be 576" + where);
+    if (v != 512) return invalid_spec("head_size_v " + std::to_string(v) + ": must be 512" + where);
+    if (spec.kv_dtype != DataType::kFloat8E4m3) {
+      return bad_type("kv_dtype", spec.kv_dtype, ("fp8_e4m3" + where).c_str());
+    }
+    if (spec.q_dtype != DataType::kBFloat16) {
+      return bad_type("q_dtype", spec.q_dtype, ("bf16" + where).c_str());
+    }
   }
   for (const auto& [name, is_set] : {std::pair{"token_scales", spec.token_scales},
                                      {"custom_mask", spec.custom_mask},
@@ -148,9 +159,12 @@ Status check_queries(const KernelSpec& spec) {
                         ": must be 1 where kv_table is contiguous (2), which has no blocks");
   }
   const int layout = static_cast<int>(spec.kv_layout);
-  if (layout < 0 || layout > static_cast<int>(KvLayout::kVllm)) {
+  if (layout < 0 || layout > static_cast<int>(KvLayout::kDsMla)) {
     return invalid_spec("kv_layout " + std::to_string(layout) +
-                        ": legal are rows (0) and vLLM's (1)");
+                        ": legal are rows (0), vLLM's (1) and DS-MLA's (2)");
+  }
+  if (spec.kv_layout == KvLayout::kDsMla && !spec.latent) {
+    return invalid_spec("kv_layout 2: must be rows (0) or vLLM's (1) where latent is 0");
   }
   const int alignment = spec.kv_alignment;
   if (alignment != 16 && alignment != 8 && alignment != 4) {

@@ -26,8 +26,8 @@ double shared_reads_per_token(const AttentionConfig& c) {
     return row_bytes(c, c.head_size_padded + c.head_size_v_padded) * c.row_warps + query;
   }
   const double probabilities = row_tiles * 8 * 2 * (pagejit_shared::num_warps(c) + 1);
-  return row_bytes(c, c.head_size_padded) * c.row_warps + row_bytes(c, c.head_size_v_padded) +
-         probabilities + query;
+  const int key_bytes = pagejit_shared::padded_key_row_units(c) * pagejit_shared::kv_bytes(c);
+  return key_bytes * c.row_warps + row_bytes(c, c.head_size_v_padded) + probabilities + query;
 }
 
 // Where copies go through registers: the loads that a lane has under way, and the fragments of the
@@ -49,7 +49,8 @@ int products_of_terms(const AttentionConfig& c) {
 }  // namespace
 
 int kv_token_bytes(const AttentionConfig& c) {
-  return row_bytes(c, c.is_latent ? c.head_size : c.head_size + c.head_size_v);
+  const int key_bytes = pagejit_shared::key_row_units(c) * pagejit_shared::kv_bytes(c);
+  return key_bytes + (c.is_latent ? 0 : row_bytes(c, c.head_size_v));
 }
 
 int estimate_registers(const AttentionConfig& c, const Arch& arch) {
@@ -121,7 +122,9 @@ TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_f
                                   : pagejit_shared::kv_bytes(c) == 1          ? 6
                                   : pagejit_shared::has_f32_kv(c)             ? 46 + 9 * c.row_tiles
                                                                               : 0;
-  const double conversions = conversions_each * token_tiles * (key_tiles + value_loads);
+  // Of V in rows with scales, beside that: 8 to f32, 8 products, 4 roundings to bf16.
+  const double scaling = pagejit_shared::has_ds_mla_rows(c) ? 20 * value_loads : 0;
+  const double conversions = token_tiles * (conversions_each * (key_tiles + value_loads) + scaling);
   const double tokens_at_once = c.min_ctas_per_sm * c.token_groups * c.group_tokens;
   // Half of the warps may be waiting for copies. Where these are not asynchronous, each warp waits
   // for its own, one latency of the memory in each tile.

@@ -48,7 +48,7 @@ int64_t kv_copy_elements(const pagejit_shared::AttentionConfig& config) {
 
 // Else the distance of tokens is part of the layout.
 bool uses_token_strides(const pagejit_shared::AttentionConfig& config) {
-  return config.kv_layout == pagejit_shared::KvLayout::kRows;
+  return config.kv_layout != pagejit_shared::KvLayout::kVllm;
 }
 
 [[gnu::cold, gnu::noinline]] Status explain_strides(const pagejit_shared::AttentionConfig& config,
@@ -153,6 +153,11 @@ Status check_queries(const pagejit_shared::AttentionConfig& config, const Attent
 Status check_scales(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
   if (pagejit_shared::element_bytes(config.q_type) == 1) {
     if (Status status = check_floats("q_scale", args.q_scale); !status) return status;
+  }
+  if (pagejit_shared::has_ds_mla_rows(config)) {
+    if (args.k_scale == nullptr) return {};
+    return invalid(
+        "k_scale: must be null where kv_layout is DS-MLA's, whose rows hold their scales");
   }
   if (Status status = check_floats("k_scale", args.k_scale); !status) return status;
   if (!config.is_latent) {

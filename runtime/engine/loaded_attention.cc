@@ -18,7 +18,6 @@ LoadedAttention::LoadedAttention(LoadedKernelParts loaded_parts, CUdevice on_dev
       config(std::get<KernelConfig>(parts.config)) {}
 
 void LoadedAttention::describe_device(const DeviceInfo& info, int ctas_per_sm) {
-  const int element_bits = data_type_bits(config.spec.kv_dtype);
   split.num_sms = std::max(1, info.num_sms);
   split.ctas_per_sm = ctas_per_sm;
   if (info.bytes_per_ns > 0) split.sm_bytes_per_ns = info.bytes_per_ns / split.num_sms;
@@ -26,8 +25,7 @@ void LoadedAttention::describe_device(const DeviceInfo& info, int ctas_per_sm) {
   split.head_size_v = value_head_size(config.spec);
   split.tile_tokens = config.tile_tokens();
   if (config.spec.batch_invariant) split.fixed_split_tokens = pagejit_shared::kFixedSplitTokens;
-  const int token_elements = config.spec.head_size + (config.spec.latent ? 0 : split.head_size_v);
-  split.token_bytes = token_elements * element_bits / 8;
+  split.token_bytes = kv_token_bytes(config.spec);
   // All stages but the one being computed on are in flight.
   const int stages = std::max(1, config.attention.num_stages - 1);
   split.cta_bytes_per_ns =

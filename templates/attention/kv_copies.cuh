@@ -53,6 +53,13 @@ class KvCopies {
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
 #endif
 #if PAGEJIT_LATENT
+#if PAGEJIT_DS_MLA
+    k_rest_ = k_ + kCodes + RowCopy<kRest>::column();
+#if PAGEJIT_EVEN_ROWS
+    k_rest_ += RowCopy<kRest>::first_row(row_warp) * params.k_stride_token;
+#endif
+    k_rest_ = dev::hold(k_rest_);
+#endif
     k_ += RowCopy<kKeyUnits>::column();
 #if PAGEJIT_EVEN_ROWS
     k_ += RowCopy<kKeyUnits>::first_row(row_warp) * params.k_stride_token;
@@ -120,6 +127,9 @@ class KvCopies {
 #else
     copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
 #endif
+#if PAGEJIT_DS_MLA
+    copy_rows<kRest, kCodes>(stage.k, k_rest_, rows.k, params_.k_stride_token, valid);
+#endif
   }
 #if !PAGEJIT_LATENT
   PAGEJIT_DEVICE void copy_values(KvStage& stage, const KvRowOffsets& rows, Valid valid) const {
@@ -149,7 +159,13 @@ class KvCopies {
 
 #endif
  private:
-#if !PAGEJIT_KV_VLLM
+#if PAGEJIT_DS_MLA
+  // A row's 41 chunks of 16 bytes are no whole number of equal parts: 32 of them, a warp's, hold
+  // the codes, and 9 the scales and the rotated part, of three rows at a time.
+  static constexpr int kCodes = pagejit_shared::kDsMlaLatent;
+  static constexpr int kKeyUnits = kCodes;
+  static constexpr int kRest = pagejit_shared::kDsMlaRowBytes - kCodes;
+#elif !PAGEJIT_KV_VLLM
   static constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
   static constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
 #endif
@@ -206,9 +222,9 @@ class KvCopies {
   }
 
 #else
-  // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
-  // kRowsPerPass rows at a time, so that each lane keeps its columns.
-  template <int kElements, int kPitch>
+  // rows [group_tokens][pitch] <- kElements of cache rows from kFirst on; `offset` as in
+  // KvRowOffsets. A warp copies kRowsPerPass rows at a time, so that each lane keeps its columns.
+  template <int kElements, int kFirst = 0, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[kConfig.group_tokens][kPitch],
                                 const KvElement* cache, int64_t offset,
                                 [[maybe_unused]] int64_t stride_token,
@@ -217,7 +233,7 @@ class KvCopies {
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int first_row = Copy::first_row(row_warp_);
-    const int column = Copy::column();
+    const int column = kFirst + Copy::column();
 #if !PAGEJIT_KV_LISTS
     const Valid valid_rows = valid.from(first_row);  // constants are compared with it
 #endif
@@ -269,6 +285,9 @@ class KvCopies {
   // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this
   // lane copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
   const KvElement* k_;
+#if PAGEJIT_DS_MLA
+  const KvElement* k_rest_;  // the same behind the codes
+#endif
 #if !PAGEJIT_LATENT
   const KvElement* v_;
 #endif

@@ -139,11 +139,23 @@ struct OnlineSoftmax {
       for (int i = 0; i < Traits::kTokenTiles; ++i) {
         uint32_t p[kTileRowTiles][2];
         load_p(p, &exchange.p[group * kConfig.group_tokens + i * 16]);
+#if PAGEJIT_DS_MLA
+        ValueScales scales;
+        static_assert(kGroupDepths % Traits::kWarpValueTiles == 0 ||
+                      Traits::kWarpValueTiles % kGroupDepths == 0);
+#endif
 #pragma unroll
         for (int tile = 0; tile < Traits::kWarpValueTiles; ++tile) {
           if (!has_value_tile(tile)) continue;
           uint32_t a[4];
+#if PAGEJIT_DS_MLA
+          const KvStage& rows = ring[group][stage];
+          const int depth = first_value_tile() + tile;
+          if (tile % kGroupDepths == 0) scales.load(rows, i, depth / kGroupDepths);
+          load_v(a, rows, i, depth, scales);
+#else
           load_v(a, ring[group][stage], i, first_value_tile() + tile);
+#endif
 #pragma unroll
           for (int j = 0; j < kTileRowTiles; ++j) mma(acc[tile][j], a, p[j][0], p[j][1]);
         }

@@ -49,6 +49,11 @@ PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
 #endif
 }
 
+#if PAGEJIT_DS_MLA
+// Depths of K that are codes; the others are bf16.
+constexpr int kCodeDepths = pagejit_shared::kDsMlaLatent / 16;
+
+#endif
 #if PAGEJIT_KV_8BIT
 // Four codes of K or V.
 PAGEJIT_DEVICE F16Quad unpack_kv(uint32_t codes) {
@@ -83,6 +88,9 @@ PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_til
 
 // The element of q that is at place 8 * half + 2 * c of a depth, with the next one behind it.
 PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
+#if PAGEJIT_DS_MLA
+  if (depth >= kCodeDepths) return depth * 16 + half * 8 + c * 2;  // the rotated part has no codes
+#endif
   return depth * 16 + c * 4 + half * 2;
 }
 

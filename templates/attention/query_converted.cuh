@@ -165,6 +165,11 @@ class Query {
                                          int row) {
     constexpr int kPairs = kConfig.head_size_padded / 2;
     constexpr int kPasses = (kPairs + 31) / 32;
+#if PAGEJIT_DS_MLA
+    constexpr int kScaledPasses = kCodeDepths * 8 / 32;  // the rotated part stays bf16
+#else
+    constexpr int kScaledPasses = kPasses;
+#endif
     const QueryElement* start = source.row_start(row);
     QueryPair pairs[kPasses];
 #pragma unroll
@@ -176,11 +181,12 @@ class Query {
         pairs[pass] = load_query_pair(start + element);
       }
     }
-    float factor = source.sign_bits != 0 ? -1.0f : 1.0f;
+    const float sign = source.sign_bits != 0 ? -1.0f : 1.0f;
+    float factor = sign;
 #if PAGEJIT_SCALE_Q_ROWS
     float greatest = 0.0f;
 #pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
+    for (int pass = 0; pass < kScaledPasses; ++pass) {
       greatest = greater_magnitude(greatest, pairs[pass]);
     }
 #pragma unroll
@@ -200,6 +206,12 @@ class Query {
         uint16_t* place = &shared.q[row][pair / 8 * 16 + pair % 4 * 2 + pair / 4 % 2];
         place[0] = static_cast<uint16_t>(both);
         place[8] = static_cast<uint16_t>(both >> 16);
+#elif PAGEJIT_DS_MLA
+        const uint32_t both =
+            pass < kScaledPasses
+                ? dev::pack_f16x2(pairs[pass].low * factor, pairs[pass].high * factor)
+                : dev::pack_bf16x2(pairs[pass].low * sign, pairs[pass].high * sign);
+        *reinterpret_cast<uint32_t*>(&shared.q[row][pair * 2]) = both;
 #else
         *reinterpret_cast<uint32_t*>(&shared.q[row][pair * 2]) =
             pack(pairs[pass].low * factor, pairs[pass].high * factor);

@@ -18,6 +18,44 @@ PAGEJIT_DEVICE constexpr int unrolled_depths() {
   return Traits::kDepthTiles;
 }
 
+#if PAGEJIT_DS_MLA
+// Those of K's codes: the sum over a group of codes has one factor for each token.
+PAGEJIT_DEVICE void add_codes(Scores& scores, const KvStage& stage, const Query& query) {
+#pragma unroll 1
+  for (int group = 0; group < kScaleGroups; ++group) {
+    Scores sums = {};
+#pragma unroll
+    for (int d = 0; d < kGroupDepths; ++d) {
+      const int depth = group * kGroupDepths + d;
+      uint32_t b[kConfig.row_tiles][2];
+#pragma unroll
+      for (int j = 0; j < kConfig.row_tiles; ++j) query.fragment(b[j], j, depth);
+#pragma unroll
+      for (int i = 0; i < Traits::kTokenTiles; ++i) {
+        uint32_t a[4];
+        load_k(a, stage, i, depth);
+#pragma unroll
+        for (int j = 0; j < kConfig.row_tiles; ++j) mma_codes(sums[i][j], a, b[j][0], b[j][1]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kTokenTiles; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int token = i * 16 + score_token(dev::lane_idx() / 4, half != 0);
+        const float scale = row_scales(stage, token).v[group];
+#pragma unroll
+        for (int j = 0; j < kConfig.row_tiles; ++j) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h)
+            scores[i][j][half * 2 + h] += sums[i][j][half * 2 + h] * scale;
+        }
+      }
+    }
+  }
+}
+
+#endif
 PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Query& query) {
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -27,8 +65,10 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
+#if PAGEJIT_DS_MLA
+  add_codes(scores, stage, query);
+#elif PAGEJIT_KV_INT4
   constexpr int kUnrolled = unrolled_depths();
-#if PAGEJIT_KV_INT4
 #pragma unroll kUnrolled / kDepthsAtOnce
   for (int depth = 0; depth < Traits::kDepthTiles; depth += kDepthsAtOnce) {
     uint32_t b[kDepthsAtOnce][kConfig.row_tiles][2];
@@ -49,6 +89,7 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
     }
   }
 #else
+  constexpr int kUnrolled = unrolled_depths();
 #pragma unroll kUnrolled
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
 #if PAGEJIT_KV_F32
@@ -84,7 +125,21 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
     }
   }
 #endif
-#if PAGEJIT_TOKEN_SCALES
+#if PAGEJIT_DS_MLA
+#pragma unroll
+  for (int depth = kCodeDepths; depth < Traits::kDepthTiles; ++depth) {
+    uint32_t b[kConfig.row_tiles][2];
+#pragma unroll
+    for (int j = 0; j < kConfig.row_tiles; ++j) query.fragment(b[j], j, depth);
+#pragma unroll
+    for (int i = 0; i < Traits::kTokenTiles; ++i) {
+      uint32_t a[4];
+      load_rotated_k(a, stage, i, depth);
+#pragma unroll
+      for (int j = 0; j < kConfig.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
+    }
+  }
+#elif PAGEJIT_TOKEN_SCALES
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
 #pragma unroll

@@ -36,13 +36,8 @@ struct Traits {
   static constexpr int kPartialGroups = pagejit_shared::partial_groups(kConfig);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(kConfig);
   // Elements from one row to the next in shared memory, of K, V and q.
-#if PAGEJIT_KV_INT4
-  static constexpr int kKeyPitch =
-      pagejit_shared::shared_row_pitch(kConfig.head_size_padded / 2, 1);
-#else
-  static constexpr int kKeyPitch =
-      pagejit_shared::shared_row_pitch(kConfig.head_size_padded, sizeof(KvElement));
-#endif
+  static constexpr int kKeyPitch = pagejit_shared::shared_row_pitch(
+      pagejit_shared::padded_key_row_units(kConfig), sizeof(KvElement));
 #if PAGEJIT_KV_VLLM
   // From the tokens of one element to those of the next.
   static constexpr int kValuePitch =

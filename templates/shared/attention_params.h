@@ -109,9 +109,15 @@ PAGEJIT_HOST_DEVICE constexpr bool has_f32_kv(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int operand_terms(const AttentionConfig& c) {
   return has_f32_kv(c) ? kF32Terms : 1;
 }
-// The products are computed in bf16, else in f16: K, V, q and the probabilities.
+// A row of K is one of KvLayout::kDsMla. Its codes are multiplied with q in f16, and sums of a group
+// with its scale; the rotated part in bf16. V is the codes times their scales in bf16.
+PAGEJIT_HOST_DEVICE constexpr bool has_ds_mla_rows(const AttentionConfig& c) {
+  return c.kv_layout == KvLayout::kDsMla;
+}
+// The products are computed in bf16, else in f16: K, V, q and the probabilities. Where
+// has_ds_mla_rows(), all but those of codes and q.
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
-  return c.kv_type == Element::kBFloat16 || has_f32_kv(c);
+  return c.kv_type == Element::kBFloat16 || has_f32_kv(c) || has_ds_mla_rows(c);
 }
 // Of K and V: bytes of what memory is addressed by, an element or two int4; how many of these a row
 // of so many elements has.
@@ -121,35 +127,42 @@ PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_units(const AttentionConfig& c, int num_elements) {
   return num_elements / elements_per_unit(c.kv_type);
 }
+// As kv_units(), of a row of K in the cache, and in shared memory with its pad.
+PAGEJIT_HOST_DEVICE constexpr int key_row_units(const AttentionConfig& c) {
+  return has_ds_mla_rows(c) ? kDsMlaRowBytes : kv_units(c, c.head_size);
+}
+PAGEJIT_HOST_DEVICE constexpr int padded_key_row_units(const AttentionConfig& c) {
+  return has_ds_mla_rows(c) ? kDsMlaRowBytes : kv_units(c, c.head_size_padded);
+}
 // q is converted where it is loaded; else its bits are the operands.
 PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
   return c.q_type != c.kv_type || kv_bytes(c) == 1;
 }
-// Each row of q is brought into the range of f16 by a power of two.
+// Each row of q, what codes are multiplied with, is brought into the range of f16 by a power of two.
 PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
-  return !computes_in_bf16(c) &&
+  return (!computes_in_bf16(c) || has_ds_mla_rows(c)) &&
          (c.q_type == Element::kBFloat16 || c.q_type == Element::kFloat32);
 }
 // Scales of whole tensors or heads: factors of all scores and of the result.
 PAGEJIT_HOST_DEVICE constexpr bool has_kv_head_scales(const AttentionConfig& c) {
-  return kv_bytes(c) == 1 && !c.has_token_scales;
+  return kv_bytes(c) == 1 && !c.has_token_scales && !has_ds_mla_rows(c);
 }
 // Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 or 4 where rows are
 // no multiple of more. Where K and V have different head sizes both are multiples of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
-  const int row = kv_units(c, c.head_size) * kv_bytes(c);
+  const int row = key_row_units(c) * kv_bytes(c);
   const int divides_rows = row % 16 == 0 ? 16 : row % 8 == 0 ? 8 : 4;
   return c.kv_alignment < divides_rows ? c.kv_alignment : divides_rows;
 }
 // The same for V where its tokens follow each other: tokens of one block.
 PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
-  if (c.kv_layout == KvLayout::kRows) return kv_copy_bytes(c);
+  if (c.kv_layout != KvLayout::kVllm) return kv_copy_bytes(c);
   return c.block_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
 }
 // The tokens of a stage lie at equal distances: in one block, since stages begin at multiples of their
 // size where nothing is hidden at the front, or without blocks.
 PAGEJIT_HOST_DEVICE constexpr bool has_even_rows(const AttentionConfig& c) {
-  if (c.kv_layout != KvLayout::kRows) return false;
+  if (c.kv_layout == KvLayout::kVllm) return false;
   if (c.kv_table == KvTable::kContiguous) return true;
   if (has_token_lists(c)) return false;
   return c.block_size % c.group_tokens == 0 && !c.has_window && !c.has_chunks;
@@ -199,7 +212,7 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 // q where it is not in registers. The device asserts that its struct has this size.
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
   const int bytes = kv_bytes(c);
-  const int k = c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_padded), bytes);
+  const int k = c.group_tokens * shared_row_pitch(padded_key_row_units(c), bytes);
   const int v = c.is_latent                         ? 0
                 : c.kv_layout == KvLayout::kRows
                     ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)

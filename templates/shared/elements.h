@@ -39,7 +39,19 @@ enum class KvLayout : int {
   kRows,  // those of a token and head follow each other
   kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
           // [head_size, block_size]
+  kDsMla,  // rows of kDsMlaRowBytes, as kDsMlaGroup and the constants behind it say
 };
+
+// A row of KvLayout::kDsMla (vLLM: fp8_ds_mla) holds kDsMlaLatent codes of e4m3, from kDsMlaScales on
+// an f32 scale for each kDsMlaGroup of them, and from kDsMlaRope on bf16. Bytes, but for the first
+// two, which count elements.
+constexpr int kDsMlaGroup = 128;
+constexpr int kDsMlaLatent = 512;
+constexpr int kDsMlaScales = kDsMlaLatent;
+constexpr int kDsMlaRope = kDsMlaScales + 4 * kDsMlaLatent / kDsMlaGroup;
+constexpr int kDsMlaRopeElements = 64;
+constexpr int kDsMlaRowBytes = kDsMlaRope + 2 * kDsMlaRopeElements;
+static_assert(kDsMlaRowBytes == 656);
 
 // The most elements, a power of two, that one access of at most 16 bytes moves, so that they divide
 // `count`.

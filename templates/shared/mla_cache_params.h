@@ -1,6 +1,6 @@
 // What host and device agree on for the kernel that writes the latent cache of MLA: its
-// configuration (compile time) and its parameters (launch), and where the parts of its rows lie.
-// Plain C++20 without includes but its neighbours.
+// configuration (compile time) and its parameters (launch). Plain C++20 without includes but its
+// neighbours.
 #pragma once
 
 #include "templates/shared/cache_write_params.h"
@@ -11,13 +11,8 @@ namespace pagejit_shared {
 enum class MlaFormat : int {
   kPlain,  // [kv_c | k_pe] as given
   kE4m3,   // the same as codes, with one factor
-  kDsMla,  // codes of kv_c, their scales, bf16 of k_pe
+  kDsMla,  // codes of kv_c, their scales, bf16 of k_pe: rows of KvLayout::kDsMla
 };
-
-// A row of MlaFormat::kDsMla: bytes, but for kDsMlaGroup.
-constexpr int kDsMlaGroup = 128;  // elements of kv_c with one scale
-constexpr int kDsMlaScales = 512;
-constexpr int kDsMlaRope = 528;
 
 // kv_c is written in parts of a kDsMlaGroup, the last of which may be shorter; k_pe and each head of
 // q_pe are one. A group of threads_per_row threads, a power of two and at most a warp, does a part

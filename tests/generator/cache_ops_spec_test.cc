@@ -1,9 +1,9 @@
 // The specs of kernels that copy, gather and convert caches: their rules and their texts.
-#include "generator/cache_ops.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "generator/cache_ops.h"
 
 namespace pagejit {
 namespace {

@@ -1,9 +1,9 @@
 // The specs of kernels that write into caches, latent ones too: their rules and their texts.
-#include "generator/families.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "generator/families.h"
 
 namespace pagejit {
 namespace {

@@ -70,7 +70,9 @@ TEST(GoldenSourceTest, Attention) {
        {"decode q=f16 kv=f16 out=f16 head_size=72 block_size=5 group_size=71 debug=1",
         "many head_size=128 block_size=16 group_size=8 causal=1",
         "few q=f16 kv=f16 out=f16 head_size=96 block_size=24 group_size=5 causal=sequence "
-        "window=1 soft_cap=1 alibi=1 sinks=1"}) {
+        "window=1 soft_cap=1 alibi=1 sinks=1",
+        "decode q=bf16 kv=fp8_e4m3 out=bf16 head_size=576 head_size_v=512 block_size=64 "
+        "group_size=128 table=slots layout=ds_mla latent=1"}) {
     compare_golden(*parse_spec(text), false);
   }
 }

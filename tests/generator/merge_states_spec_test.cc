@@ -1,9 +1,9 @@
 // The spec of merge_states kernels: its rules and its text.
-#include "generator/merge_states.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "generator/merge_states.h"
 
 namespace pagejit {
 namespace {

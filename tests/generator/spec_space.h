@@ -104,6 +104,13 @@ inline void make_latent(SplitMix64& rng, KernelSpec& spec) {
   const HeadSizes sizes = kLatentSizes[rng.below(static_cast<int64_t>(std::size(kLatentSizes)))];
   spec.head_size = sizes.k;
   spec.head_size_v = sizes.v;
+  if (rng.below(4) != 0) return;
+  spec.kv_layout = KvLayout::kDsMla;
+  if (rng.below(8) == 0) return;  // what it needs comes by chance, or is refused
+  spec.head_size = 576;
+  spec.head_size_v = 512;
+  spec.q_dtype = DataType::kBFloat16;
+  spec.kv_dtype = DataType::kFloat8E4m3;
 }
 
 // Any legal spec whose K rows hold V; each switch is set in one of four.

@@ -17,6 +17,14 @@ KernelSpec with(auto change) {
   return spec;
 }
 
+void make_ds_mla(KernelSpec& spec) {
+  spec.latent = true;
+  spec.kv_layout = KvLayout::kDsMla;
+  spec.kv_dtype = DataType::kFloat8E4m3;
+  spec.head_size = 576;
+  spec.head_size_v = 512;
+}
+
 struct BadSpec {
   const char* name;
   KernelSpec spec;
@@ -147,7 +155,32 @@ INSTANTIATE_TEST_SUITE_P(
                   s.latent = true;
                   s.kv_layout = KvLayout::kVllm;
                 }),
-                kInvalid, "kv_layout 1", "must be rows (0) where latent is 1"},
+                kInvalid, "kv_layout 1", "must be rows (0) or DS-MLA's (2) where latent is 1"},
+        BadSpec{"DsMlaOfPlainRows", with([](auto& s) { s.kv_layout = KvLayout::kDsMla; }), kInvalid,
+                "kv_layout 2", "must be rows (0) or vLLM's (1) where latent is 0"},
+        BadSpec{"DsMlaOfOtherRanks", with([](auto& s) {
+                  make_ds_mla(s);
+                  s.head_size = 320;
+                  s.head_size_v = 256;
+                }),
+                kInvalid, "head_size 320", "must be 576 where kv_layout is DS-MLA's (2)"},
+        BadSpec{"DsMlaOfOtherValues", with([](auto& s) {
+                  make_ds_mla(s);
+                  s.head_size_v = 256;
+                }),
+                kInvalid, "head_size_v 256", "must be 512 where kv_layout is DS-MLA's (2)"},
+        BadSpec{"DsMlaOfBf16", with([](auto& s) {
+                  make_ds_mla(s);
+                  s.kv_dtype = DataType::kBFloat16;
+                }),
+                StatusCode::kUnsupported, "kv_dtype bf16", "must be fp8_e4m3 where kv_layout is"},
+        BadSpec{"DsMlaForF16Queries", with([](auto& s) {
+                  make_ds_mla(s);
+                  s.q_dtype = DataType::kFloat16;
+                }),
+                StatusCode::kUnsupported, "q_dtype f16", "must be bf16 where kv_layout is"},
+        BadSpec{"UnknownLayout", with([](auto& s) { s.kv_layout = static_cast<KvLayout>(3); }),
+                kInvalid, "kv_layout 3", "rows (0), vLLM's (1) and DS-MLA's (2)"},
         BadSpec{"LatentWithTokenScales", with([](auto& s) {
                   s.latent = s.token_scales = true;
                   s.kv_dtype = DataType::kFloat8E4m3;

@@ -311,6 +311,25 @@ TEST(TokenScalesTest, CodesOfInt4TakeTheWholeRange) {
   }
 }
 
+TEST(DsMlaTest, PagedEqualsDense) {
+  for (const LogitRegime logits : {LogitRegime::kNormal, LogitRegime::kMixed}) {
+    for (const CacheLayout layout : kLayouts) {
+      BatchOptions options;
+      options.spec = {.kv_dtype = DataType::kFloat8E4m3,
+                      .head_size = 576,
+                      .head_size_v = 512,
+                      .block_size = 8,
+                      .group_size = 2,
+                      .kv_layout = KvLayout::kDsMla,
+                      .latent = true};
+      options.seq_lens = {9, 0, 3};
+      options.layout = layout;
+      options.logits = logits;
+      expect_paged_equals_dense(make(options));
+    }
+  }
+}
+
 TEST(ValueHeadSizeTest, PagedEqualsDense) {
   for (const KvLayout kv_layout : {KvLayout::kRows, KvLayout::kVllm}) {
     for (const CacheLayout layout : kLayouts) {

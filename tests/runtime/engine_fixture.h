@@ -73,6 +73,7 @@ inline Result<AnyConfig> fake_plan(const AnySpec& any, const Target& target) {
   config.attention.head_size = spec.head_size;
   config.attention.head_size_v = value_head_size(spec);
   config.attention.kv_alignment = spec.kv_alignment;
+  config.attention.kv_layout = static_cast<pagejit_shared::KvLayout>(spec.kv_layout);
   config.attention.is_latent = spec.latent;
   config.attention.has_token_scales = spec.token_scales;
   config.attention.group_size = spec.group_size;

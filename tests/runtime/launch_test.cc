@@ -155,6 +155,25 @@ TEST_F(LaunchTest, LatentRowsAreGivenAsKeysAlone) {
               HasSubstr("v_scale: must be null where latent is 1"));
 }
 
+TEST_F(LaunchTest, RowsThatHoldTheirScalesTakeNoOthers) {
+  const Kernel ds_mla = prepare(*engine, {.kv_dtype = DataType::kFloat8E4m3,
+                                          .head_size = 576,
+                                          .head_size_v = 512,
+                                          .group_size = 16,
+                                          .kv_layout = KvLayout::kDsMla,
+                                          .latent = true});
+  AttentionArgs args = legal_args();
+  args.v_cache = nullptr;
+  EXPECT_TRUE(ds_mla.launch(args, nullptr));
+  args.k_scale = reinterpret_cast<const float*>(0x9000);
+  EXPECT_THAT(ds_mla.launch(args, nullptr).message(),
+              HasSubstr("k_scale: must be null where kv_layout is DS-MLA's"));
+  args.k_scale = nullptr;
+  args.k_strides.token = kDsMlaRowBytes + 8;
+  EXPECT_THAT(ds_mla.launch(args, nullptr).message(),
+              HasSubstr("k_strides.token 664: must be a multiple of 16"));
+}
+
 TEST_F(LaunchTest, TokenListsAreChecked) {
   const Kernel slots =
       prepare(*engine, {.group_size = 16, .kv_table = KvTable::kSlots, .latent = true});

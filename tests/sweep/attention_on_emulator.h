@@ -54,6 +54,13 @@ inline KernelSpec make_latent(DataType type, int head_size, int head_size_v, int
   return spec;
 }
 
+// The same with their scales, of 656 bytes.
+inline KernelSpec make_ds_mla(int num_heads) {
+  KernelSpec spec = make_latent(DataType::kFloat8E4m3, 576, 512, num_heads);
+  spec.kv_layout = KvLayout::kDsMla;
+  return spec;
+}
+
 inline KernelSpec make_listed(int head_size, int head_size_v) {
   KernelSpec spec = make_latent(kBF16, head_size, head_size_v, 16);
   spec.kv_table = KvTable::kPositions;
@@ -74,6 +81,7 @@ inline std::vector<KernelSpec> other_kernels() {
           make_latent(kBF16, 576, 512, 3),
           make_latent(kBF16, 320, 256, 40),
           make_latent(DataType::kFloat8E4m3, 576, 512, 16),
+          make_ds_mla(16),
           make_listed(576, 512)};
 }
 

@@ -229,6 +229,74 @@ void add_options(std::vector<LatentCase>& cases) {
   });
 }
 
+// Rows of 656 bytes: heads, queries, tables, alignments, types of the result, large scores.
+void add_ds_mla(std::vector<LatentCase>& cases) {
+  int number = 0;
+  const auto add = [&](std::string name, int num_heads, const auto& change) {
+    LatentCase c;
+    c.spec = make_latent(kE4m3, 576, 512, num_heads);
+    c.spec.kv_layout = KvLayout::kDsMla;
+    c.spec.q_dtype = c.spec.out_dtype = kBF16;
+    c.num_splits = number % 3;
+    if (num_heads > 16) c.seq_lens = {65, 0, 33};
+    if (number % 4 == 3) c.logits = LogitRegime::kMixed;
+    change(c);
+    if (c.spec.queries != QueryLengths::kOne && num_heads > 16) c.query_lens = {1, 1, 3};
+    c.name = "ds_mla_" + std::move(name);
+    cases.push_back(c);
+    ++number;
+  };
+  const auto ragged = [](QueryLengths queries) {
+    return [queries](LatentCase& c) {
+      c.spec.queries = queries;
+      c.spec.causality = Causality::kCausal;
+    };
+  };
+  for (const int num_heads : {1, 7, 16, 33, 64, 128}) {
+    add("h" + std::to_string(num_heads), num_heads, [](LatentCase&) {});
+  }
+  add("few", 9, ragged(QueryLengths::kFew));
+  add("few_h128", 128, ragged(QueryLengths::kFew));
+  add("many", 16, ragged(QueryLengths::kMany));
+  for (const KvTable table :
+       {KvTable::kCsr, KvTable::kContiguous, KvTable::kSlots, KvTable::kPositions}) {
+    add("table" + std::to_string(static_cast<int>(table)), 16, [table](LatentCase& c) {
+      c.spec.kv_table = table;
+      c.spec.block_size = table == KvTable::kContiguous ? 1 : 64;
+    });
+  }
+  for (const int alignment : {8, 4}) {
+    add("by" + std::to_string(alignment), 16, [alignment](LatentCase& c) {
+      c.spec.kv_alignment = alignment;
+      c.spec.block_size = 5;
+    });
+  }
+  for (const DataType out : {kF16, kF32, kE4m3}) {
+    add("out_" + std::string(data_type_name(out)), 8,
+        [out](LatentCase& c) { c.spec.out_dtype = out; });
+  }
+  for (const LogitRegime logits : {LogitRegime::kHigh, LogitRegime::kLow}) {
+    add(std::string(logit_regime_name(logits)), 16, [logits](LatentCase& c) { c.logits = logits; });
+  }
+  add("window", 16, [](LatentCase& c) {
+    c.spec.queries = QueryLengths::kMany;
+    c.spec.causality = Causality::kCausal;
+    c.spec.window = c.spec.sinks = c.spec.soft_cap = c.spec.debug = true;
+  });
+  add("invariant", 16, [](LatentCase& c) {
+    c.spec.queries = QueryLengths::kFew;
+    c.spec.causality = Causality::kCausal;
+    c.spec.batch_invariant = true;
+    c.seq_lens = {2500, 0, 130};
+    c.query_lens = {3, 1, 20};
+  });
+  add("long_list", 16, [](LatentCase& c) {
+    c.spec.kv_table = KvTable::kSlots;
+    c.seq_lens = {2048, 0, 700, 5};
+    c.list_len = 512;
+  });
+}
+
 // Lists of tokens: blocks of any size, splits, elements of 8 bits, no row but padding.
 void add_lists(std::vector<LatentCase>& cases) {
   for (const KvTable table : {KvTable::kSlots, KvTable::kPositions}) {
@@ -271,6 +339,7 @@ std::vector<LatentCase> make_cases() {
   add_types(cases);
   add_options(cases);
   add_lists(cases);
+  add_ds_mla(cases);
   return cases;
 }
 

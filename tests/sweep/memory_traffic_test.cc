@@ -115,8 +115,13 @@ TEST_F(AttentionOnEmulatorTest, ScalesOfTokensAndSmallerValuesAreReadAsSuch) {
 // A row that holds K and V is read once for both, by all query heads of a tile of rows; 128 are two
 // tiles.
 TEST_F(AttentionOnEmulatorTest, LatentRowsAreReadOncePerTileOfRows) {
+  std::vector<KernelSpec> specs;
   for (const int num_heads : {1, 16, 64, 128}) {
-    KernelSpec spec = make_latent(kBF16, 576, 512, num_heads);
+    specs.push_back(make_latent(kBF16, 576, 512, num_heads));
+    specs.push_back(make_ds_mla(num_heads));
+  }
+  for (KernelSpec spec : specs) {
+    const int num_heads = spec.group_size;
     std::vector<int> query_lens;
     if (num_heads > 64) {
       spec.queries = QueryLengths::kFew;
@@ -129,7 +134,9 @@ TEST_F(AttentionOnEmulatorTest, LatentRowsAreReadOncePerTileOfRows) {
     const uint64_t once = count(engine(), spec, {tokens}, 1, query_lens).global_bytes_read;
     const uint64_t twice = count(engine(), spec, {2 * tokens}, 1, query_lens).global_bytes_read;
     const uint64_t id_bytes = id_bytes_of_stage(c) / static_cast<uint64_t>(c.group_tokens);
-    EXPECT_EQ(twice - once, static_cast<uint64_t>(tiles * tokens) * (576 * 2 + id_bytes))
+    const auto row_bytes = static_cast<uint64_t>(kv_token_bytes(spec));
+    EXPECT_EQ(row_bytes, spec.kv_layout == KvLayout::kDsMla ? 656u : 1152u);
+    EXPECT_EQ(twice - once, static_cast<uint64_t>(tiles * tokens) * (row_bytes + id_bytes))
         << canonical_text(spec);
   }
 }

@@ -75,8 +75,7 @@ class PlantedBugTest : public EmulatorTest {
 
  private:
   std::string find_by_check(Engine& bugged, const PlantedProblem& problem) {
-    const Result<CheckReport> result =
-        run_check(bugged, session(), problem.spec, problem.options);
+    const Result<CheckReport> result = run_check(bugged, session(), problem.spec, problem.options);
     if (!result) return result.status().to_string() + report();
     return result->passed ? "" : result->sentence;
   }

@@ -12,6 +12,10 @@ constexpr const char* kLatentSoftmax = "attention/latent_softmax.cuh";
 constexpr const char* kCopies = "attention/kv_copies.cuh";
 constexpr const char* kPlaces = "attention/kv_places.cuh";
 constexpr const char* kMerge = "attention/merge.cuh";
+constexpr const char* kOperands = "attention/operands.cuh";
+constexpr const char* kOperandsDsMla = "attention/operands_ds_mla.cuh";
+constexpr const char* kQueryConverted = "attention/query_converted.cuh";
+constexpr const char* kScores = "attention/scores.cuh";
 
 }  // namespace
 
@@ -59,6 +63,28 @@ const std::vector<PlantedBug>& planted_latent_bugs() {
        "token_in_block = place_in_block(token);", false, kLatent},
       {"HiddenGroupsAreSeen", kLatentAttend, "scores[i][j][e] = kMinusInfinity;",
        "scores[i][j][e] = 0.0f;", false, kLatent},
+      {"ScalesAreThoseOfTheFirstGroup", kScores, "row_scales(stage, token).v[group]",
+       "row_scales(stage, token).v[0]", false, kLatent},
+      {"ScalesAreThoseOfTheOtherHalf", kScores,
+       "token = i * 16 + score_token(dev::lane_idx() / 4, half != 0)",
+       "token = i * 16 + score_token(dev::lane_idx() / 4, half == 0)", false, kLatent},
+      {"RotatedPartIsLeftOut", kScores, "depth = kCodeDepths; depth < Traits::kDepthTiles",
+       "depth = kCodeDepths + 1; depth < Traits::kDepthTiles", false, kLatent},
+      {"RotatedKeysBeginAtTheScales", kOperandsDsMla, "[pagejit_shared::kDsMlaRope + column]",
+       "[pagejit_shared::kDsMlaScales + column]", false, kLatent},
+      {"RotatedQueriesLieAsThoseOfCodes", kOperands, "if (depth >= kCodeDepths) return",
+       "if (false) return", false, kLatent},
+      {"RotatedQueriesAreScaled", kQueryConverted,
+       "dev::pack_bf16x2(pairs[pass].low * sign, pairs[pass].high * sign)",
+       "dev::pack_bf16x2(pairs[pass].low * factor, pairs[pass].high * factor)", false, kLatent},
+      {"ValuesHaveTheScalesOfTheFirstGroup", kOperandsDsMla, "row_scales(stage, token).v[group]",
+       "row_scales(stage, token).v[0]", false, kLatent},
+      {"ValuesOfBothHalvesHaveTheSameScales", kOperandsDsMla, "token_tile * 16 + half * 8 +",
+       "token_tile * 16 +", false, kLatent},
+      {"ValuesOfNeighboursHaveTheSameScale", kOperandsDsMla, "scales.v[i / 2][1]",
+       "scales.v[i / 2][0]", false, kLatent},
+      {"ScalesAreNotCopied", kCopies, "copy_rows<kRest, kCodes>", "copy_rows<kRest, kCodes + 16>",
+       false, kLatent},
       {"NoWaitForTheTile", kLatentAttend, "dev::cp_async_wait<kStages - 2>();", "", false, kLatent},
       {"WaitForTheTileIsOneShort", kLatentAttend, "dev::cp_async_wait<kStages - 2>();",
        "dev::cp_async_wait<kStages - 1>();", false, kLatent},

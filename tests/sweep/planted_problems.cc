@@ -220,8 +220,12 @@ Problems latent_problems() {
   tall.group_size = 80;
   KernelSpec lists = one;
   lists.kv_table = KvTable::kPositions;
+  KernelSpec ds_mla = fp8;  // rows that hold their scales
+  ds_mla.head_size = 576;
+  ds_mla.head_size_v = 512;
+  ds_mla.kv_layout = KvLayout::kDsMla;
   Problems problems;
-  for (const KernelSpec& spec : {one, tall, few, fp8, window, lists}) {
+  for (const KernelSpec& spec : {one, tall, few, fp8, window, lists, ds_mla}) {
     for (const LogitRegime logits : {LogitRegime::kNormal, LogitRegime::kMixed}) {
       CheckOptions options;
       options.batch.seq_lens = {33, 0, 300, 217};

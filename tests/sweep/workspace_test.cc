@@ -1,7 +1,7 @@
-// The workspace's contract (templates/shared/attention_workspace.h): counters start at zero and reset
-// themselves, lie where no batch ever puts partials, and are not touched by sequences that are not
-// split; one workspace serves one stream at a time. Kept, and broken on purpose; that splits are
-// merged in their order whatever order they finish in, planted_bug_test shows.
+// The workspace's contract (templates/shared/attention_workspace.h): counters start at zero and
+// reset themselves, lie where no batch ever puts partials, and are not touched by sequences that
+// are not split; one workspace serves one stream at a time. Kept, and broken on purpose; that
+// splits are merged in their order whatever order they finish in, planted_bug_test shows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

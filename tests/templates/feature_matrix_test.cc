@@ -95,6 +95,14 @@ TEST_P(FeatureMatrixTest, LatentKernelsCompileWithoutSpills) {
       spec.causality = Causality::kCausal;
       spec.batch_invariant = num_heads == 128;
       expect_clean(spec);
+      if (kv != DataType::kFloat8E4m3) continue;
+      spec.kv_layout = KvLayout::kDsMla;
+      expect_clean(spec);
+      spec.queries = QueryLengths::kOne;
+      spec.causality = Causality::kNone;
+      spec.batch_invariant = false;
+      spec.kv_table = KvTable::kPositions;
+      expect_clean(spec);
     }
   }
   expect_clean({.queries = QueryLengths::kMany,

@@ -49,8 +49,7 @@ std::vector<int32_t> make_table(const AttentionBenchCase& c, const std::vector<i
 double kv_bytes(const AttentionBenchCase& c) {
   double tokens = static_cast<double>(c.num_seqs) * c.seq_len;
   if (c.chunk_queries > 0) tokens += c.chunk_seq_len;
-  const int row = c.spec.head_size + (c.spec.latent ? 0 : value_head_size(c.spec));
-  return tokens * c.num_kv_heads * row * data_type_bytes(c.spec.kv_dtype);
+  return tokens * c.num_kv_heads * kv_token_bytes(c.spec);
 }
 
 double flops(const AttentionBenchCase& c) {
@@ -117,7 +116,8 @@ Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const Device
   args.out_stride_head = value_head_size(c.spec);
   args.out_stride_token = num_heads * value_head_size(c.spec);
   args.k_strides = args.v_strides = nhd_strides(c.spec, c.num_kv_heads);
-  args.q_scale = args.k_scale = work.scales_.data<float>();
+  args.q_scale = work.scales_.data<float>();
+  if (c.spec.kv_layout != KvLayout::kDsMla) args.k_scale = args.q_scale;
   if (!c.spec.latent) args.v_scale = args.k_scale;
   args.max_blocks_per_seq = blocks_of(c.spec, c.longest());
   args.block_table_stride = args.max_blocks_per_seq;

@@ -88,8 +88,12 @@ std::vector<AttentionBenchCase> mla_cases() {
         c.spec.latent = true;
         cases.push_back(c);
         if (num_seqs != 128) continue;
-        c.name += ", fp8";
+        const std::string name = c.name;
+        c.name = name + ", fp8";
         c.spec.kv_dtype = DataType::kFloat8E4m3;
+        cases.push_back(c);
+        c.name = name + ", rows of 656 bytes";
+        c.spec.kv_layout = KvLayout::kDsMla;
         cases.push_back(c);
       }
     }

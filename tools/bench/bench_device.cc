@@ -113,8 +113,9 @@ Result<DeviceBuffer> make_random_buffer(const DeviceSession& session, DataType t
 
 KvStrides nhd_strides(const KernelSpec& spec, int num_kv_heads) {
   KvStrides strides;
-  strides.head = spec.head_size;
-  strides.token = static_cast<int64_t>(num_kv_heads) * spec.head_size;
+  // Of KvLayout::kDsMla, the same random bytes: as codes, scales and bf16 they are finite numbers.
+  strides.head = spec.kv_layout == KvLayout::kDsMla ? kDsMlaRowBytes : spec.head_size;
+  strides.token = num_kv_heads * strides.head;
   strides.block = strides.token * spec.block_size;
   return strides;
 }

@@ -224,6 +224,19 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
   results.rounding.resize(num_rows);
   const DataType factor_type = compute_type(spec);
   const double score_error = relative_score_error(batch.options);
+  // K and V are of the factors' type, but where each row has scales.
+  std::vector<std::vector<float>> rounded_k;
+  std::vector<std::vector<float>> rounded_v;
+  const bool rounds_kv = spec.kv_layout == KvLayout::kDsMla;
+  if (rounds_kv) {
+    rounded_k = batch.dense_k;
+    rounded_v = batch.dense_v;
+    for (auto* all : {&rounded_k, &rounded_v}) {
+      for (std::vector<float>& rows : *all) {
+        for (float& element : rows) element = round_to_type(factor_type, element);
+      }
+    }
+  }
   std::vector<float> q(head_size);
   for (size_t row = 0; row < num_rows; ++row) {
     const int query = static_cast<int>(row / static_cast<size_t>(batch.num_heads));
@@ -263,12 +276,17 @@ ReferenceResults compute_reference(const AttentionBatch& batch) {
     HeadMagnitudes magnitudes;
     dense_attention(problem, results.out.data() + row * head_size_v, &results.lse[row],
                     &magnitudes);
+    if (rounds_kv) {
+      problem.k = dense(rounded_k, head_size);
+      problem.v = dense(rounded_v, head_size_v);
+    }
     naive_attention(factor_type, spec.out_dtype, problem, results.naive.data() + row * head_size_v);
     results.lse_tolerance[row] =
         lse_tolerance(magnitudes, results.lse[row], num_tokens, score_error);
-    // P is rounded once, |sum p v| <= sum p |v|, and the result once.
+    // P is rounded once, |sum p v| <= sum p |v|, and the result once; V too where it has scales.
     results.rounding[row] =
-        (unit_roundoff(factor_type) + unit_roundoff(spec.out_dtype)) * magnitudes.max_abs_value;
+        ((rounds_kv ? 2 : 1) * unit_roundoff(factor_type) + unit_roundoff(spec.out_dtype)) *
+        magnitudes.max_abs_value;
   }
   return results;
 }

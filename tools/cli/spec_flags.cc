@@ -59,10 +59,9 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
          "Bytes that rows of K and V are aligned to: 16, 8, or 4, as with scales in line (default "
          "16)");
   command
-      .add_option(
-          "--kv-layout", flags->kv_layout,
-          "rows (any strides) or vllm (K [.., head_size/x, block_size, x], V [.., head_size, "
-          "block_size])")
+      .add_option("--kv-layout", flags->kv_layout,
+                  "rows (any strides), vllm (K [.., head_size/x, block_size, x], V [.., head_size, "
+                  "block_size]) or, with --latent, ds_mla (rows of 656 bytes with their scales)")
       ->type_name("LAYOUT")
       ->group("What");
   command

@@ -26,7 +26,7 @@ struct SpecFlags {
   std::optional<std::string> q_dtype;  // instead of dtype
   std::optional<std::string> kv_dtype;
   std::optional<std::string> out_dtype;
-  std::string kv_layout = "rows";   // rows, vllm
+  std::string kv_layout = "rows";   // rows, vllm, ds_mla
   std::optional<int> kv_alignment;  // bytes
   bool token_scales = false;
   std::optional<int> tensor_parallel;

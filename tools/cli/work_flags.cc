@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <string_view>
 
 #include "tools/models/layer_support.h"
 #include "tools/models/tensor_parallel.h"
@@ -130,10 +132,12 @@ Status set_elements(const SpecFlags& flags, KernelSpec* spec) {
     if (!type) return type.status().with_context(field.flag);
     *field.type = *type;
   }
-  if (flags.kv_layout != "rows" && flags.kv_layout != "vllm") {
-    return usage("--kv-layout " + flags.kv_layout + ": must be rows or vllm");
+  constexpr std::string_view kLayouts[] = {"rows", "vllm", "ds_mla"};  // by their numbers
+  const auto* layout = std::find(std::begin(kLayouts), std::end(kLayouts), flags.kv_layout);
+  if (layout == std::end(kLayouts)) {
+    return usage("--kv-layout " + flags.kv_layout + ": must be rows, vllm or ds_mla");
   }
-  spec->kv_layout = flags.kv_layout == "vllm" ? KvLayout::kVllm : KvLayout::kRows;
+  spec->kv_layout = static_cast<KvLayout>(layout - std::begin(kLayouts));
   spec->token_scales = flags.token_scales;
   if (flags.kv_alignment) spec->kv_alignment = *flags.kv_alignment;
   return validate(*spec);
@@ -311,6 +315,7 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.kv_dtype != spec.q_dtype) text += " kv " + std::string(data_type_name(spec.kv_dtype));
   if (spec.out_dtype != spec.q_dtype) text += " out " + std::string(data_type_name(spec.out_dtype));
   if (spec.kv_layout == KvLayout::kVllm) text += " vllm";
+  if (spec.kv_layout == KvLayout::kDsMla) text += " ds_mla";
   if (spec.token_scales) text += " token scales";
   if (spec.kv_alignment != 16) text += " by " + std::to_string(spec.kv_alignment) + " bytes";
   if (spec.causality == Causality::kCausal) text += " causal";

@@ -51,9 +51,7 @@ int64_t AttentionBatch::valid_kv_bytes() const {
   int64_t tokens = 0;
   for (int32_t length : seq_lens) tokens += length;
   const int64_t scale_bytes = options.spec.token_scales ? 2 * sizeof(float) : 0;
-  const int elements = options.spec.head_size + (options.spec.latent ? 0 : head_size_v());
-  return tokens * options.num_kv_heads *
-         (elements * data_type_bits(options.spec.kv_dtype) / 8 + scale_bytes);
+  return tokens * options.num_kv_heads * (kv_token_bytes(options.spec) + scale_bytes);
 }
 
 ElementScales AttentionBatch::scales_of(int kv_head) const {

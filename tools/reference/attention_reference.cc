@@ -38,12 +38,11 @@ class OnlineSoftmax {
     return weight;
   }
 
-  // `v_row`: index of the row's first element; the others follow at a distance of `step`.
-  void add(double score, const Elements& v, int64_t v_row, int64_t step) {
+  // `value` gives element i of the value.
+  void add(double score, const auto& value) {
     const double weight = add(score);
-    for (size_t i = 0; i < weighted_.size(); ++i) {
-      weighted_[i] += weight * v.at(v_row + static_cast<int64_t>(i) * step);
-    }
+    for (size_t i = 0; i < weighted_.size(); ++i)
+      weighted_[i] += weight * value(static_cast<int>(i));
   }
 
   void finish(double* out, double* lse) const {
@@ -177,9 +176,17 @@ int64_t value_step(const KernelSpec& spec) {
 
 // Where element i of a key lies from its first one.
 int64_t key_offset(const KernelSpec& spec, int i) {
-  if (spec.kv_layout == KvLayout::kRows) return i;
+  if (spec.kv_layout != KvLayout::kVllm) return i;
   const int x = 16 / data_type_bytes(spec.kv_dtype);
   return int64_t{i / x} * spec.block_size * x + i % x;
+}
+
+// Element i of a row of KvLayout::kDsMla that begins at byte `row`.
+double ds_mla_element(const void* cache, int64_t row, int i) {
+  const uint8_t* bytes = static_cast<const uint8_t*>(cache) + row;
+  if (i >= 512) return load_element(DataType::kBFloat16, bytes + 528, i - 512);
+  return load_element(DataType::kFloat8E4m3, bytes, i) *
+         load_element(DataType::kFloat32, bytes + 512, i / 128);
 }
 
 ScoreRules rules_of(const KernelSpec& spec, const AttentionArgs& args, int head) {
@@ -264,6 +271,7 @@ void dense_attention(const HeadProblem& problem, double* out, double* lse,
 }
 
 DataType compute_type(const KernelSpec& spec) {
+  if (spec.kv_layout == KvLayout::kDsMla) return DataType::kBFloat16;
   return data_type_bytes(spec.kv_dtype) == 1 ? DataType::kFloat16 : spec.kv_dtype;
 }
 
@@ -314,7 +322,8 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
   const int num_heads = args.num_kv_heads * spec.group_size;
   const int head_size_v = value_head_size(spec);
   const bool q_is_scaled = data_type_bytes(spec.q_dtype) == 1;
-  const bool kv_is_scaled = data_type_bytes(spec.kv_dtype) == 1 && !spec.token_scales;
+  const bool is_ds_mla = spec.kv_layout == KvLayout::kDsMla;
+  const bool kv_is_scaled = data_type_bytes(spec.kv_dtype) == 1 && !spec.token_scales && !is_ds_mla;
   const Elements q{spec.q_dtype, args.q, q_is_scaled ? *args.q_scale : 1.0};
   for (int seq = 0; seq < args.num_seqs; ++seq) {
     const SequenceQueries queries = queries_of(spec, args, seq);
@@ -361,10 +370,15 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
             k.scale = scale(args.k_scale, args.k_scale_strides);
             v.scale = scale(args.v_scale, args.v_scale_strides);
           }
+          const auto key = [&](int i) {
+            return is_ds_mla ? ds_mla_element(args.k_cache, k_row, i)
+                             : k.at(k_row + key_offset(spec, i));
+          };
+          const auto value = [&](int i) {
+            return is_ds_mla ? key(i) : v.at(v_row + i * value_step(spec));
+          };
           double dot = 0;
-          for (int i = 0; i < spec.head_size; ++i) {
-            dot += q.at(q_row + i) * k.at(k_row + key_offset(spec, i));
-          }
+          for (int i = 0; i < spec.head_size; ++i) dot += q.at(q_row + i) * key(i);
           double bias = 0;
           const int64_t key_query = token - (seq_len - (queries.end - queries.begin));
           if (spec.qq_bias && key_query >= 0) {
@@ -372,7 +386,7 @@ void paged_attention(const KernelSpec& spec, const AttentionArgs& args, double* 
                                 (query - queries.begin) * args.qq_bias_stride_row + key_query];
             if (std::isinf(bias)) continue;
           }
-          softmax.add(rules.score(dot, distance) + bias, v, v_row, value_step(spec));
+          softmax.add(rules.score(dot, distance) + bias, value);
         }
         if (spec.sinks) softmax.add(rules.sink);
         const int64_t row = static_cast<int64_t>(query) * num_heads + head;

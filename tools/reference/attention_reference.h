@@ -83,7 +83,8 @@ struct HeadMagnitudes {
 void dense_attention(const HeadProblem& problem, double* out, double* lse,
                      HeadMagnitudes* magnitudes = nullptr);
 
-// What the factors of matrix products are rounded to: f16 where K and V have 8 bits, else their
+// What the factors of matrix products are rounded to: bf16 where rows are those of
+// KvLayout::kDsMla, as an engine's gathered rows are; f16 where K and V have 8 bits; else their
 // type.
 DataType compute_type(const KernelSpec& spec);
 

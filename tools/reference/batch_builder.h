@@ -59,6 +59,7 @@ class BatchBuilder {
   void lay_out_caches();
   void lay_out_token_scales();
   void make_tokens(int seq);
+  void make_ds_mla_row(const Slot& slot, float* row);
   void store(const KvPlace& place, const Slot& slot, const float* row, int row_elements);
   void store_scale(const KvPlace& place, std::vector<float>& scales, const KvStrides& strides,
                    const Slot& slot, float scale, int row_elements);

@@ -1,11 +1,13 @@
 // The part of BatchBuilder that lays out K and V and draws their tokens.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
 
 #include "tools/reference/batch_builder.h"
+#include "tools/reference/narrow_float.h"
 
 namespace pagejit {
 namespace {
@@ -40,7 +42,8 @@ void BatchBuilder::lay_out_caches() {
   const int64_t row_unit = std::gcd(int64_t{spec().head_size}, start_unit);
   const int64_t tail =
       batch_.has_inline_scales() ? AttentionBatch::kInlineScaleBytes * 8 / element_bits : 0;
-  const int64_t k_row = spec().head_size + tail;
+  const bool is_ds_mla = spec().kv_layout == KvLayout::kDsMla;
+  const int64_t k_row = is_ds_mla ? kDsMlaRowBytes : spec().head_size + tail;
   const int64_t v_row = batch_.head_size_v() + tail;
   const auto padded = [&](int64_t row) {
     return ceil_div(heads * tokens * row, start_unit) * start_unit;
@@ -168,8 +171,13 @@ void BatchBuilder::make_tokens(int seq) {
       const int64_t row = head * length + token;
       float* k_row = batch_.dense_k[index].data() + row * spec().head_size;
       float* v_row = batch_.dense_v[index].data() + row * batch_.head_size_v();
-      const ValueSource::TokenScales scales = values_.draw_k_and_v(rng_, head, k_row, v_row);
       const Slot slot = {table_row[token / spec().block_size], token % spec().block_size, head};
+      if (spec().kv_layout == KvLayout::kDsMla) {
+        make_ds_mla_row(slot, k_row);
+        std::copy_n(k_row, batch_.head_size_v(), v_row);
+        continue;
+      }
+      const ValueSource::TokenScales scales = values_.draw_k_and_v(rng_, head, k_row, v_row);
       store(batch_.k_place, slot, k_row, spec().head_size);
       if (spec().latent) {
         std::copy_n(k_row, batch_.head_size_v(), v_row);
@@ -185,6 +193,25 @@ void BatchBuilder::make_tokens(int seq) {
                     batch_.head_size_v());
       }
     }
+  }
+}
+
+// Stores a row of KvLayout::kDsMla; in `row` the elements have their scales.
+void BatchBuilder::make_ds_mla_row(const Slot& slot, float* row) {
+  const std::array<float, 4> scales = values_.draw_ds_mla(rng_, row);
+  const int num_codes = batch_.head_size_v();
+  store(batch_.k_place, slot, row, num_codes);
+  ElementBuffer& data = batch_.allocations[static_cast<size_t>(batch_.k_place.allocation)].data;
+  uint8_t* bytes = data.address(slot.first_element(batch_.k_place)) + num_codes;
+  std::memcpy(bytes, scales.data(), sizeof scales);
+  bytes += sizeof scales;
+  for (int i = num_codes; i < spec().head_size; ++i, bytes += 2) {
+    const auto code = static_cast<uint16_t>(encode_float(DataType::kBFloat16, row[i]));
+    std::memcpy(bytes, &code, sizeof code);
+  }
+  const int num_scales = static_cast<int>(scales.size());
+  for (int i = 0; i < num_codes; ++i) {
+    row[i] *= scales[static_cast<size_t>(i / (num_codes / num_scales))];
   }
 }
 

@@ -103,6 +103,36 @@ ValueSource::TokenScales ValueSource::draw_k_and_v(SplitMix64& rng, int64_t kv_h
   return scales;
 }
 
+std::array<float, 4> ValueSource::draw_ds_mla(SplitMix64& rng, float* row) const {
+  const DataType type = options_.spec.kv_dtype;
+  const float uniform_most = 1.0f / std::sqrt(static_cast<float>(options_.spec.head_size));
+  const bool is_negative = options_.logits == LogitRegime::kLow ||
+                           (options_.logits == LogitRegime::kMixed && (rng.next() >> 63) != 0);
+  // A power of two beside large scores, for all: q.k stays exact.
+  const float extreme_scale = std::exp2(std::ceil(std::log2(extreme_scale_)));
+  std::array<float, 4> scales = {};
+  for (float& scale : scales) {
+    const float greatest = options_.vllm_values ? uniform_most : margin(rng) * kGreatestNormal;
+    const float mantissa = round_to_type(DataType::kFloat16, greatest / greatest_value(type));
+    scale = is_extreme() ? extreme_scale
+                         : std::ldexp(mantissa, -static_cast<int>(rng.below(kScaleOctaves)));
+  }
+  const int num_codes = options_.spec.head_size_v;
+  const int num_scales = static_cast<int>(scales.size());
+  for (int i = 0; i < options_.spec.head_size; ++i) {
+    const float drawn = options_.vllm_values ? uniform_most * rng.uniform() : small_value(rng);
+    if (i >= num_codes) {
+      row[i] = round_to_type(DataType::kBFloat16, is_extreme() ? drawn * extreme_scale : drawn);
+      continue;
+    }
+    const float scale = scales[static_cast<size_t>(i / (num_codes / num_scales))];
+    float code = is_extreme() ? drawn : spread(rng, type, drawn) / scale;
+    if (is_extreme_element(i)) code = is_negative ? -extreme_key_ : extreme_key_;
+    row[i] = round_to_type(type, code);
+  }
+  return scales;
+}
+
 ValueSource::TokenScales ValueSource::draw_token_scales(SplitMix64& rng) const {
   const auto spread_scale = [&](float scale) {
     return std::ldexp(margin(rng) * scale, -static_cast<int>(rng.below(kScaleOctaves)));
@@ -156,7 +186,7 @@ void ValueSource::draw_scales() {
   const float greatest = greatest_value(spec.kv_dtype);
   extreme_scale_ = kExtremeScore / (std::abs(softmax_scale_) * kExtremeElements * kExtremeQuery *
                                     extreme_code(spec.kv_dtype) * q_scale);
-  if (spec.token_scales) return;
+  if (spec.token_scales || spec.kv_layout == KvLayout::kDsMla) return;
   const int64_t num_scales = options_.per_head_scales ? options_.num_kv_heads : 1;
   kv_scale_stride_ = options_.per_head_scales ? kScaleStride : 0;
   const auto size = static_cast<size_t>((num_scales - 1) * kv_scale_stride_ + 1);

@@ -2,6 +2,7 @@
 // use to BatchBuilder only. Thread-safety: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,9 @@ class ValueSource {
   };
   void draw_q(SplitMix64& rng, float* row) const;
   TokenScales draw_k_and_v(SplitMix64& rng, int64_t kv_head, float* k_row, float* v_row) const;
+  // Of KvLayout::kDsMla: 512 elements without their scales, each of 128 of them, and 64 of bf16. A
+  // scale has 11 digits, so that float32 holds its products with e4m3 and bf16 does not.
+  std::array<float, 4> draw_ds_mla(SplitMix64& rng, float* row) const;
 
  private:
   void draw_uniform(SplitMix64& rng, DataType type, float* row) const;

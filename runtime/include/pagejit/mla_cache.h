@@ -31,9 +31,6 @@ enum class MlaFormat : uint8_t {
   kDsMla = 2,
 };
 
-// Bytes of a row of MlaFormat::kDsMla.
-inline constexpr int kDsMlaRowBytes = 656;
-
 // Only what changes the code.
 struct PAGEJIT_EXPORT MlaCacheWriteSpec {
   using Handle = MlaCacheWriteKernel;

@@ -80,7 +80,13 @@ enum class KvLayout : uint8_t {
   // in x elements, V [num_blocks, num_kv_heads, head_size, block_size]; blocks and heads are
   // anywhere, by KvStrides.
   kVllm = 1,
+  // The rows of kDsMlaRowBytes that vLLM calls fp8_ds_mla (DeepSeek-V3.2's sparse attention): 512
+  // codes of e4m3, 4 f32, each the scale of 128 of them, and 64 bf16; blocks and tokens are
+  // anywhere, by KvStrides, which count bytes. For KernelSpec::latent alone.
+  kDsMla = 2,
 };
+// Bytes of a row of KvLayout::kDsMla.
+inline constexpr int kDsMlaRowBytes = 656;
 
 // Paged attention.
 struct KernelSpec {
@@ -107,7 +113,9 @@ struct KernelSpec {
   // kContiguous needs block_size 1; kSlots and kPositions need latent, and queries to be one, since
   // each query token has a list of its own, however many its sequence has.
   KvTable kv_table = KvTable::kBlocks;
-  // kVllm needs block_size to be a multiple of 8, and head_size of x; not with int4.
+  // kVllm needs block_size to be a multiple of 8, and head_size of x; not with int4. kDsMla needs
+  // latent, head_size 576, head_size_v 512, kv_dtype fp8_e4m3 and q_dtype bf16, and has no scales
+  // but those in its rows. Products with codes are computed in f16, the rotated part and V in bf16.
   KvLayout kv_layout = KvLayout::kRows;
   // V is the first head_size_v elements of K's rows, as in the cache of multi-head latent attention
   // (MLA), whose rows are a latent vector of kv_lora_rank elements (head_size_v) and the
@@ -154,6 +162,13 @@ constexpr int value_head_size(const KernelSpec& spec) {
   return spec.head_size_v == 0 ? spec.head_size : spec.head_size_v;
 }
 
+// Bytes that K and V of a token and KV head take in the cache, without the scales of token_scales.
+constexpr int kv_token_bytes(const KernelSpec& spec) {
+  if (spec.kv_layout == KvLayout::kDsMla) return kDsMlaRowBytes;
+  const int elements = spec.head_size + (spec.latent ? 0 : value_head_size(spec));
+  return elements * data_type_bits(spec.kv_dtype) / 8;
+}
+
 // Every rule answers with the field, its value and what is legal (kInvalidArgument, or kUnsupported
 // for what a later version may serve).
 PAGEJIT_EXPORT Status validate(const KernelSpec& spec);
@@ -164,10 +179,10 @@ PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128
 // block_size=16 group_size=4". The first word is decode, few, many or shared (queries); "causal=1"
 // (or "causal=sequence"), "table=csr" (or "table=contiguous", "table=slots", "table=positions"),
-// "layout=vllm", "head_size_v=", "kv_alignment=" and the switches latent, token_scales, window,
-// chunked, custom_mask, bidirectional_ranges, block_sparse, soft_cap, alibi, qq_bias, sinks,
-// batch_invariant, debug and pdl ("window=1") follow where they are set. Specs that mean the same
-// have the same text; others differ.
+// "layout=vllm" (or "layout=ds_mla"), "head_size_v=", "kv_alignment=" and the switches latent,
+// token_scales, window, chunked, custom_mask, bidirectional_ranges, block_sparse, soft_cap, alibi,
+// qq_bias, sinks, batch_invariant, debug and pdl ("window=1") follow where they are set. Specs that
+// mean the same have the same text; others differ.
 PAGEJIT_EXPORT std::string canonical_text(const KernelSpec& spec);
 
 // The spec of a family of kernels beside attention. What is said above of a KernelSpec holds for

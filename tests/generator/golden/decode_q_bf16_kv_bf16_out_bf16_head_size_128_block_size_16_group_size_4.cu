@@ -62,7 +62,19 @@ enum class KvLayout : int {
   kRows,  // those of a token and head follow each other
   kVllm,  // K [head_size / x, block_size, x] of a block and head, x elements in 16 bytes; V
           // [head_size, block_size]
+  kDsMla,  // rows of kDsMlaRowBytes, as kDsMlaGroup and the constants behind it say
 };
+
+// A row of KvLayout::kDsMla (vLLM: fp8_ds_mla) holds kDsMlaLatent codes of e4m3, from kDsMlaScales on
+// an f32 scale for each kDsMlaGroup of them, and from kDsMlaRope on bf16. Bytes, but for the first
+// two, which count elements.
+constexpr int kDsMlaGroup = 128;
+constexpr int kDsMlaLatent = 512;
+constexpr int kDsMlaScales = kDsMlaLatent;
+constexpr int kDsMlaRope = kDsMlaScales + 4 * kDsMlaLatent / kDsMlaGroup;
+constexpr int kDsMlaRopeElements = 64;
+constexpr int kDsMlaRowBytes = kDsMlaRope + 2 * kDsMlaRopeElements;
+static_assert(kDsMlaRowBytes == 656);
 
 // The most elements, a power of two, that one access of at most 16 bytes moves, so that they divide
 // `count`.
@@ -249,9 +261,15 @@ PAGEJIT_HOST_DEVICE constexpr bool has_f32_kv(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int operand_terms(const AttentionConfig& c) {
   return has_f32_kv(c) ? kF32Terms : 1;
 }
-// The products are computed in bf16, else in f16: K, V, q and the probabilities.
+// A row of K is one of KvLayout::kDsMla. Its codes are multiplied with q in f16, and sums of a group
+// with its scale; the rotated part in bf16. V is the codes times their scales in bf16.
+PAGEJIT_HOST_DEVICE constexpr bool has_ds_mla_rows(const AttentionConfig& c) {
+  return c.kv_layout == KvLayout::kDsMla;
+}
+// The products are computed in bf16, else in f16: K, V, q and the probabilities. Where
+// has_ds_mla_rows(), all but those of codes and q.
 PAGEJIT_HOST_DEVICE constexpr bool computes_in_bf16(const AttentionConfig& c) {
-  return c.kv_type == Element::kBFloat16 || has_f32_kv(c);
+  return c.kv_type == Element::kBFloat16 || has_f32_kv(c) || has_ds_mla_rows(c);
 }
 // Of K and V: bytes of what memory is addressed by, an element or two int4; how many of these a row
 // of so many elements has.
@@ -261,35 +279,42 @@ PAGEJIT_HOST_DEVICE constexpr int kv_bytes(const AttentionConfig& c) {
 PAGEJIT_HOST_DEVICE constexpr int kv_units(const AttentionConfig& c, int num_elements) {
   return num_elements / elements_per_unit(c.kv_type);
 }
+// As kv_units(), of a row of K in the cache, and in shared memory with its pad.
+PAGEJIT_HOST_DEVICE constexpr int key_row_units(const AttentionConfig& c) {
+  return has_ds_mla_rows(c) ? kDsMlaRowBytes : kv_units(c, c.head_size);
+}
+PAGEJIT_HOST_DEVICE constexpr int padded_key_row_units(const AttentionConfig& c) {
+  return has_ds_mla_rows(c) ? kDsMlaRowBytes : kv_units(c, c.head_size_padded);
+}
 // q is converted where it is loaded; else its bits are the operands.
 PAGEJIT_HOST_DEVICE constexpr bool converts_q(const AttentionConfig& c) {
   return c.q_type != c.kv_type || kv_bytes(c) == 1;
 }
-// Each row of q is brought into the range of f16 by a power of two.
+// Each row of q, what codes are multiplied with, is brought into the range of f16 by a power of two.
 PAGEJIT_HOST_DEVICE constexpr bool scales_q_rows(const AttentionConfig& c) {
-  return !computes_in_bf16(c) &&
+  return (!computes_in_bf16(c) || has_ds_mla_rows(c)) &&
          (c.q_type == Element::kBFloat16 || c.q_type == Element::kFloat32);
 }
 // Scales of whole tensors or heads: factors of all scores and of the result.
 PAGEJIT_HOST_DEVICE constexpr bool has_kv_head_scales(const AttentionConfig& c) {
-  return kv_bytes(c) == 1 && !c.has_token_scales;
+  return kv_bytes(c) == 1 && !c.has_token_scales && !has_ds_mla_rows(c);
 }
 // Bytes that one cp.async of a row of K or V moves: kv_alignment, 16 at most, or 8 or 4 where rows are
 // no multiple of more. Where K and V have different head sizes both are multiples of 16.
 PAGEJIT_HOST_DEVICE constexpr int kv_copy_bytes(const AttentionConfig& c) {
-  const int row = kv_units(c, c.head_size) * kv_bytes(c);
+  const int row = key_row_units(c) * kv_bytes(c);
   const int divides_rows = row % 16 == 0 ? 16 : row % 8 == 0 ? 8 : 4;
   return c.kv_alignment < divides_rows ? c.kv_alignment : divides_rows;
 }
 // The same for V where its tokens follow each other: tokens of one block.
 PAGEJIT_HOST_DEVICE constexpr int v_copy_bytes(const AttentionConfig& c) {
-  if (c.kv_layout == KvLayout::kRows) return kv_copy_bytes(c);
+  if (c.kv_layout != KvLayout::kVllm) return kv_copy_bytes(c);
   return c.block_size * kv_bytes(c) % 16 == 0 ? 16 : 8;
 }
 // The tokens of a stage lie at equal distances: in one block, since stages begin at multiples of their
 // size where nothing is hidden at the front, or without blocks.
 PAGEJIT_HOST_DEVICE constexpr bool has_even_rows(const AttentionConfig& c) {
-  if (c.kv_layout != KvLayout::kRows) return false;
+  if (c.kv_layout == KvLayout::kVllm) return false;
   if (c.kv_table == KvTable::kContiguous) return true;
   if (has_token_lists(c)) return false;
   return c.block_size % c.group_tokens == 0 && !c.has_window && !c.has_chunks;
@@ -339,7 +364,7 @@ PAGEJIT_HOST_DEVICE constexpr int merge_rows(const AttentionConfig& c) {
 // q where it is not in registers. The device asserts that its struct has this size.
 PAGEJIT_HOST_DEVICE constexpr int kv_stage_bytes(const AttentionConfig& c) {
   const int bytes = kv_bytes(c);
-  const int k = c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_padded), bytes);
+  const int k = c.group_tokens * shared_row_pitch(padded_key_row_units(c), bytes);
   const int v = c.is_latent                         ? 0
                 : c.kv_layout == KvLayout::kRows
                     ? c.group_tokens * shared_row_pitch(kv_units(c, c.head_size_v_padded), bytes)
@@ -543,9 +568,9 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .out_type = pagejit_shared::Element::kBFloat16,
 #line 14 "attention/attention.cu.tmpl"
     .kv_table = pagejit_shared::KvTable::kBlocks,
-#line 24 "attention/attention.cu.tmpl"
+#line 26 "attention/attention.cu.tmpl"
     .kv_alignment = 16,
-#line 52 "attention/attention.cu.tmpl"
+#line 54 "attention/attention.cu.tmpl"
     .head_size = 128,
     .head_size_padded = 128,
     .head_size_v = 128,
@@ -560,7 +585,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .q_in_registers = true,
     .min_ctas_per_sm = 2,
     .shared_bytes = 104448,
-#line 72 "attention/attention.cu.tmpl"
+#line 74 "attention/attention.cu.tmpl"
 };
 
 #line 1 "attention/shared_memory.cuh"
@@ -591,13 +616,12 @@ struct Traits {
   static constexpr int kPartialGroups = pagejit_shared::partial_groups(kConfig);
   static constexpr int kMergeRows = pagejit_shared::merge_rows(kConfig);
   // Elements from one row to the next in shared memory, of K, V and q.
-#line 43 "attention/shared_memory.cuh"
-  static constexpr int kKeyPitch =
-      pagejit_shared::shared_row_pitch(kConfig.head_size_padded, sizeof(KvElement));
-#line 54 "attention/shared_memory.cuh"
+  static constexpr int kKeyPitch = pagejit_shared::shared_row_pitch(
+      pagejit_shared::padded_key_row_units(kConfig), sizeof(KvElement));
+#line 49 "attention/shared_memory.cuh"
   static constexpr int kValuePitch =
       pagejit_shared::shared_row_pitch(kConfig.head_size_v_padded, sizeof(KvElement));
-#line 57 "attention/shared_memory.cuh"
+#line 52 "attention/shared_memory.cuh"
   static constexpr int kQueryPitch = pagejit_shared::shared_row_pitch(kConfig.head_size_padded, 2);
   static constexpr int kMergePitch = pagejit_shared::merge_row_pitch(kConfig.head_size_v_padded);
   static constexpr int kSplitsAtOnce = pagejit_shared::splits_at_once(kConfig);
@@ -605,12 +629,12 @@ struct Traits {
 
 struct alignas(16) KvStage {
   KvElement k[kConfig.group_tokens][Traits::kKeyPitch];
-#line 69 "attention/shared_memory.cuh"
+#line 64 "attention/shared_memory.cuh"
   KvElement v[kConfig.group_tokens][Traits::kValuePitch];
-#line 78 "attention/shared_memory.cuh"
+#line 73 "attention/shared_memory.cuh"
 };
 
-#line 90 "attention/shared_memory.cuh"
+#line 85 "attention/shared_memory.cuh"
 // Four consecutive elements of one head in f32.
 struct alignas(16) Quad {
   float v[4];
@@ -641,12 +665,12 @@ union RingOrMerge {
   MergeBuffer merge;                                       // afterwards
 };
 
-#line 129 "attention/shared_memory.cuh"
+#line 124 "attention/shared_memory.cuh"
 struct AttentionShared {
   RingOrMerge u;
-#line 147 "attention/shared_memory.cuh"
+#line 142 "attention/shared_memory.cuh"
 };
-#line 78 "attention/attention.cu.tmpl"
+#line 80 "attention/attention.cu.tmpl"
 #line 1 "attention/work.cuh"
 // What one CTA does: its sequence, KV head, rows and range of KV tokens; what its rows see; and what
 // a debug kernel says when it finds something wrong.
@@ -719,7 +743,7 @@ PAGEJIT_DEVICE int load_seq_len(const AttentionParams& params, int seq_idx) {
   const int seq_len = load_table_len(params, seq_idx);
   return seq_len < 0 ? 0 : seq_len;
 }
-#line 85 "attention/attention.cu.tmpl"
+#line 87 "attention/attention.cu.tmpl"
 #line 1 "attention/find_work.cuh"
 // The work of this CTA, found from the lengths on the device.
 
@@ -791,19 +815,20 @@ PAGEJIT_DEVICE bool find_work(const AttentionParams& params, AttentionWork& work
   return work.split_idx == 0 || work.has_tokens();
 #line 157 "attention/find_work.cuh"
 }
-#line 86 "attention/attention.cu.tmpl"
+#line 88 "attention/attention.cu.tmpl"
 #line 1 "attention/kv_places.cuh"
 // Where the tokens of a CTA's tiles lie: the block ids or slots that lanes look up, and the row
 // offsets that follow from them.
 
 
+#line 10 "attention/kv_places.cuh"
 // Where a row starts in the caches, in KvElement: that of the lane's own token or,
 // PAGEJIT_EVEN_ROWS, of the first token. Anything where there is no token, whose row is filled with
 // zeros.
 struct KvRowOffsets {
   int64_t k;
   int64_t v;
-#line 15 "attention/kv_places.cuh"
+#line 20 "attention/kv_places.cuh"
 };
 
 // The tokens of a group of warps in each tile of the CTA.
@@ -811,10 +836,10 @@ class KvPlaces {
  public:
   PAGEJIT_DEVICE KvPlaces(const AttentionParams& params, const AttentionWork& work, int token_group)
       : params_(params), work_(work), token_group_(token_group) {
-#line 35 "attention/kv_places.cuh"
+#line 40 "attention/kv_places.cuh"
     block_ids_ =
         params.block_table + work.seq_idx * static_cast<int64_t>(params.block_table_stride);
-#line 38 "attention/kv_places.cuh"
+#line 43 "attention/kv_places.cuh"
     num_tiles_ =
         (work.token_end - work.token_begin + Traits::kTileTokens - 1) / Traits::kTileTokens;
   }
@@ -829,64 +854,64 @@ class KvPlaces {
   PAGEJIT_DEVICE int num_valid(int tile_idx) const {
     return work_.token_end - first_token(tile_idx);
   }
-#line 58 "attention/kv_places.cuh"
+#line 63 "attention/kv_places.cuh"
 
   // The block of token `lane` of this group in a tile, or of all its tokens: one load per lane,
   // coalesced. 0 where there is no token or no block.
   PAGEJIT_DEVICE int find_block([[maybe_unused]] int tile_idx) const {
-#line 67 "attention/kv_places.cuh"
+#line 72 "attention/kv_places.cuh"
     const int token = first_token(tile_idx) + lane_of_row();
     bool exists =
         tile_idx < num_tiles_ && lane_of_row() < kConfig.group_tokens && token < work_.token_end;
-#line 73 "attention/kv_places.cuh"
+#line 78 "attention/kv_places.cuh"
     const int block_position = static_cast<int>(static_cast<uint32_t>(token) / kConfig.block_size);
     const int block_id = dev::load_global_nc_if(exists, block_ids_ + block_position);
-#line 82 "attention/kv_places.cuh"
+#line 87 "attention/kv_places.cuh"
     return block_id;
-#line 84 "attention/kv_places.cuh"
+#line 89 "attention/kv_places.cuh"
   }
 
   // Of the lane's token in a tile; `block` is find_block(tile_idx).
   PAGEJIT_DEVICE KvRowOffsets row_offsets(int tile_idx, [[maybe_unused]] int block) const {
     [[maybe_unused]] const int token = first_token(tile_idx) + lane_of_row();
-#line 104 "attention/kv_places.cuh"
+#line 109 "attention/kv_places.cuh"
     const int64_t token_in_block = place_in_block(token);
-#line 106 "attention/kv_places.cuh"
+#line 111 "attention/kv_places.cuh"
     const int64_t k_block = block * static_cast<int64_t>(params_.k_stride_block);
     const int64_t v_block = block * static_cast<int64_t>(params_.v_stride_block);
-#line 118 "attention/kv_places.cuh"
+#line 123 "attention/kv_places.cuh"
     return {k_block + token_in_block * params_.k_stride_token,
             v_block + token_in_block * params_.v_stride_token};
-#line 122 "attention/kv_places.cuh"
+#line 127 "attention/kv_places.cuh"
   }
 
  private:
   // Which token of a stage this lane looks up.
   PAGEJIT_DEVICE static int lane_of_row() {
-#line 128 "attention/kv_places.cuh"
+#line 133 "attention/kv_places.cuh"
     return 0;
-#line 132 "attention/kv_places.cuh"
+#line 137 "attention/kv_places.cuh"
   }
 
   // Of a token, or with even rows of a stage's first one.
   PAGEJIT_DEVICE static int place_in_block(int token) {
-#line 137 "attention/kv_places.cuh"
+#line 142 "attention/kv_places.cuh"
     // Stages begin at multiples of their size.
     if (kConfig.block_size == kConfig.group_tokens) return 0;
-#line 140 "attention/kv_places.cuh"
+#line 145 "attention/kv_places.cuh"
     return static_cast<int>(static_cast<uint32_t>(token) % kConfig.block_size);
   }
 
-#line 180 "attention/kv_places.cuh"
+#line 185 "attention/kv_places.cuh"
   const AttentionParams& params_;
   const AttentionWork& work_;
-#line 188 "attention/kv_places.cuh"
+#line 193 "attention/kv_places.cuh"
   const int* block_ids_;  // of this sequence's blocks
-#line 190 "attention/kv_places.cuh"
+#line 195 "attention/kv_places.cuh"
   int token_group_;
   int num_tiles_;
 };
-#line 87 "attention/attention.cu.tmpl"
+#line 89 "attention/attention.cu.tmpl"
 #line 1 "attention/kv_copies.cuh"
 // Copying rows of K and V, and their scales, from the caches into a stage.
 
@@ -936,63 +961,63 @@ class KvCopies {
     k_ = static_cast<const KvElement*>(params.k_cache) + kv_head_idx * params.k_stride_head;
 #line 53 "attention/kv_copies.cuh"
     v_ = static_cast<const KvElement*>(params.v_cache) + kv_head_idx * params.v_stride_head;
-#line 62 "attention/kv_copies.cuh"
+#line 69 "attention/kv_copies.cuh"
     k_ += RowCopy<kKeyUnits>::column();
     v_ += RowCopy<kValueUnits>::column();
-#line 65 "attention/kv_copies.cuh"
+#line 72 "attention/kv_copies.cuh"
     k_ += RowCopy<kKeyUnits>::first_row(row_warp) * params.k_stride_token;
     v_ += RowCopy<kValueUnits>::first_row(row_warp) * params.v_stride_token;
-#line 68 "attention/kv_copies.cuh"
+#line 75 "attention/kv_copies.cuh"
     // Held, or each stage would have them multiplied out from the strides.
     k_ = dev::hold(k_);
     v_ = dev::hold(v_);
-#line 76 "attention/kv_copies.cuh"
+#line 83 "attention/kv_copies.cuh"
   }
 
   // Clears the pad behind each row, which copies never touch: q is zero there, but 0 * NaN is NaN.
   PAGEJIT_DEVICE void clear_pad(KvStage& stage) const {
-#line 96 "attention/kv_copies.cuh"
+#line 103 "attention/kv_copies.cuh"
     // Both head sizes have a pad or none: different ones are multiples of 16.
     if constexpr (kConfig.head_size != kConfig.head_size_padded) {
       // 8 elements: head_size is a multiple of 8, the padded one of 16.
       for (int i = row_warp_ * 32 + dev::lane_idx(); i < kConfig.group_tokens;
            i += kConfig.row_warps * 32) {
         *reinterpret_cast<Pad*>(&stage.k[i][kConfig.head_size]) = Pad{};
-#line 103 "attention/kv_copies.cuh"
+#line 110 "attention/kv_copies.cuh"
         *reinterpret_cast<Pad*>(&stage.v[i][kConfig.head_size_v]) = Pad{};
-#line 111 "attention/kv_copies.cuh"
+#line 118 "attention/kv_copies.cuh"
       }
     }
-#line 114 "attention/kv_copies.cuh"
+#line 121 "attention/kv_copies.cuh"
   }
 
   // K of a stage; `rows` are those of the lane's token.
   PAGEJIT_DEVICE void copy_keys(KvStage& stage, const KvRowOffsets& rows, Valid valid) const {
-#line 121 "attention/kv_copies.cuh"
+#line 128 "attention/kv_copies.cuh"
     copy_rows<kKeyUnits>(stage.k, k_, rows.k, params_.k_stride_token, valid);
-#line 123 "attention/kv_copies.cuh"
+#line 133 "attention/kv_copies.cuh"
   }
-#line 125 "attention/kv_copies.cuh"
+#line 135 "attention/kv_copies.cuh"
   PAGEJIT_DEVICE void copy_values(KvStage& stage, const KvRowOffsets& rows, Valid valid) const {
-#line 129 "attention/kv_copies.cuh"
+#line 139 "attention/kv_copies.cuh"
     copy_rows<kValueUnits>(stage.v, v_, rows.v, params_.v_stride_token, valid);
-#line 131 "attention/kv_copies.cuh"
+#line 141 "attention/kv_copies.cuh"
   }
-#line 151 "attention/kv_copies.cuh"
+#line 161 "attention/kv_copies.cuh"
  private:
-#line 153 "attention/kv_copies.cuh"
+#line 169 "attention/kv_copies.cuh"
   static constexpr int kKeyUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size);
   static constexpr int kValueUnits = pagejit_shared::kv_units(kConfig, kConfig.head_size_v);
-#line 161 "attention/kv_copies.cuh"
+#line 177 "attention/kv_copies.cuh"
   struct alignas(8 * sizeof(KvElement)) Pad {
     uint32_t word[2 * sizeof(KvElement)];
   };
-#line 165 "attention/kv_copies.cuh"
+#line 181 "attention/kv_copies.cuh"
 
-#line 211 "attention/kv_copies.cuh"
-  // rows [group_tokens][pitch] <- cache rows; `offset` as in KvRowOffsets. A warp copies
-  // kRowsPerPass rows at a time, so that each lane keeps its columns.
-  template <int kElements, int kPitch>
+#line 225 "attention/kv_copies.cuh"
+  // rows [group_tokens][pitch] <- kElements of cache rows from kFirst on; `offset` as in
+  // KvRowOffsets. A warp copies kRowsPerPass rows at a time, so that each lane keeps its columns.
+  template <int kElements, int kFirst = 0, int kPitch>
   PAGEJIT_DEVICE void copy_rows(KvElement (&rows)[kConfig.group_tokens][kPitch],
                                 const KvElement* cache, int64_t offset,
                                 [[maybe_unused]] int64_t stride_token,
@@ -1001,21 +1026,21 @@ class KvCopies {
     constexpr int kRowsAtOnce = Copy::kRowsPerPass * kConfig.row_warps;
     constexpr int kPasses = (kConfig.group_tokens + kRowsAtOnce - 1) / kRowsAtOnce;
     const int first_row = Copy::first_row(row_warp_);
-    const int column = Copy::column();
-#line 224 "attention/kv_copies.cuh"
+    const int column = kFirst + Copy::column();
+#line 238 "attention/kv_copies.cuh"
     const Valid valid_rows = valid.from(first_row);  // constants are compared with it
-#line 226 "attention/kv_copies.cuh"
+#line 240 "attention/kv_copies.cuh"
     const bool has_column =
         32 % Copy::kPartChunks == 0 || dev::lane_idx() < Copy::kRowsPerPass * Copy::kPartChunks;
-#line 229 "attention/kv_copies.cuh"
+#line 243 "attention/kv_copies.cuh"
     const KvElement* from = cache + offset;
-#line 231 "attention/kv_copies.cuh"
+#line 245 "attention/kv_copies.cuh"
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = first_row + pass * kRowsAtOnce;
-#line 242 "attention/kv_copies.cuh"
+#line 256 "attention/kv_copies.cuh"
       const bool is_valid = valid_rows.has(pass * kRowsAtOnce);
-#line 244 "attention/kv_copies.cuh"
+#line 258 "attention/kv_copies.cuh"
       const bool has_row = kConfig.group_tokens % kRowsAtOnce == 0 || row < kConfig.group_tokens;
       if (has_column && has_row) {
 #pragma unroll
@@ -1024,9 +1049,9 @@ class KvCopies {
           copy_chunk(&rows[row][column + further], from + further, is_valid);
         }
       }
-#line 253 "attention/kv_copies.cuh"
+#line 267 "attention/kv_copies.cuh"
       from += kRowsAtOnce * stride_token;
-#line 255 "attention/kv_copies.cuh"
+#line 269 "attention/kv_copies.cuh"
     }
   }
 
@@ -1040,18 +1065,18 @@ class KvCopies {
     }
   }
 
-#line 269 "attention/kv_copies.cuh"
+#line 283 "attention/kv_copies.cuh"
 
   const AttentionParams& params_;
   // [num_blocks, block_size, head_size] of this KV head, by strides, from the element that this
   // lane copies and, PAGEJIT_EVEN_ROWS, from the row of a stage.
   const KvElement* k_;
-#line 275 "attention/kv_copies.cuh"
+#line 292 "attention/kv_copies.cuh"
   const KvElement* v_;
-#line 281 "attention/kv_copies.cuh"
+#line 298 "attention/kv_copies.cuh"
   int row_warp_;
 };
-#line 88 "attention/attention.cu.tmpl"
+#line 90 "attention/attention.cu.tmpl"
 #line 1 "attention/load_kv.cuh"
 // Streaming K and V: from block ids to rows in shared memory. A group of warps owns a ring of
 // stages; its lanes look up the block ids of a stage one tile ahead, and hand each other the row
@@ -1136,7 +1161,7 @@ class FirstBlocks {
  private:
   int block_;  // of tile `lane`
 };
-#line 92 "attention/attention.cu.tmpl"
+#line 94 "attention/attention.cu.tmpl"
 #line 1 "attention/operands.cuh"
 // Operands of the two products: K and V from shared memory, products and packing.
 //
@@ -1175,7 +1200,7 @@ PAGEJIT_DEVICE int score_token(int r, bool is_upper) {
 #line 50 "attention/operands.cuh"
 }
 
-#line 196 "attention/operands.cuh"
+#line 204 "attention/operands.cuh"
 // The a operand of the first product: 16 tokens (rows) x 16 elements, as K lies. Matrices: (tokens
 // 0-7, 8-15) x (elements 0-7, 8-15).
 PAGEJIT_DEVICE void load_k(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
@@ -1192,11 +1217,11 @@ PAGEJIT_DEVICE int query_element(int depth, int half, int c) {
 // The a operand of the second product: 16 elements (rows) x 16 tokens. Matrices: (elements 0-7,
 // 8-15) x (tokens 0-7, 8-15).
 PAGEJIT_DEVICE void load_v(uint32_t (&a)[4], const KvStage& stage, int token_tile, int depth) {
-#line 217 "attention/operands.cuh"
+#line 225 "attention/operands.cuh"
   const int row = dev::lane_idx() / 16 * 8 + dev::lane_idx() % 8;
   const int column = dev::lane_idx() / 8 % 2 * 8;
   dev::ldmatrix_x4_trans(a, &value_rows(stage)[token_tile * 16 + row][depth * 16 + column]);
-#line 221 "attention/operands.cuh"
+#line 229 "attention/operands.cuh"
 }
 
 // The head element of row r of a result tile of the second product, and of row r + 8.
@@ -1204,7 +1229,7 @@ PAGEJIT_DEVICE int result_element(int depth, int r, bool is_upper) {
   return depth * 16 + r + is_upper * 8;
 }
 
-#line 94 "attention/attention.cu.tmpl"
+#line 99 "attention/attention.cu.tmpl"
 #line 1 "attention/query_source.cuh"
 // Where a CTA's rows of q lie in global memory.
 
@@ -1240,7 +1265,7 @@ struct QuerySource {
     return q + place.token * stride_token + place.head * stride_head;
   }
 };
-#line 100 "attention/attention.cu.tmpl"
+#line 105 "attention/attention.cu.tmpl"
 #line 1 "attention/query.cuh"
 // The rows of q that a CTA serves, as b operands of the first product: their bits as they are.
 
@@ -1287,7 +1312,7 @@ class Query {
   uint32_t fragments_[kConfig.row_tiles][Traits::kDepthTiles][2];
 };
 
-#line 102 "attention/attention.cu.tmpl"
+#line 107 "attention/attention.cu.tmpl"
 #line 1 "attention/scores.cuh"
 // Scores of one warp on one stage: the product K q. Fragment places as in operands.cuh.
 
@@ -1305,6 +1330,7 @@ PAGEJIT_DEVICE constexpr int unrolled_depths() {
   return Traits::kDepthTiles;
 }
 
+#line 59 "attention/scores.cuh"
 PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Query& query) {
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -1314,28 +1340,28 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
+#line 92 "attention/scores.cuh"
   constexpr int kUnrolled = unrolled_depths();
-#line 52 "attention/scores.cuh"
 #pragma unroll kUnrolled
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
-#line 57 "attention/scores.cuh"
+#line 98 "attention/scores.cuh"
     uint32_t b[kConfig.row_tiles][2];
-#line 59 "attention/scores.cuh"
+#line 100 "attention/scores.cuh"
 #pragma unroll
     for (int j = 0; j < kConfig.row_tiles; ++j) query.fragment(b[j], j, depth);
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 69 "attention/scores.cuh"
+#line 110 "attention/scores.cuh"
       uint32_t a[4];
       load_k(a, stage, i, depth);
 #pragma unroll
       for (int j = 0; j < kConfig.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
-#line 74 "attention/scores.cuh"
+#line 115 "attention/scores.cuh"
     }
   }
-#line 101 "attention/scores.cuh"
+#line 156 "attention/scores.cuh"
 }
-#line 106 "attention/attention.cu.tmpl"
+#line 111 "attention/attention.cu.tmpl"
 #line 1 "attention/score_change.cuh"
 // From the product K q to what the softmax sees: scores are scaled, capped, biased and masked as far
 // as the configuration asks for it.
@@ -1422,7 +1448,7 @@ class ScoreChange {
   int num_rows_;  // of this warp; 0 or less: none
 #line 272 "attention/score_change.cuh"
 };
-#line 110 "attention/attention.cu.tmpl"
+#line 115 "attention/attention.cu.tmpl"
 #line 1 "attention/softmax.cuh"
 // The online softmax of one warp and the second product: accumulators += V^T p. Fragment places as
 // in operands.cuh.
@@ -1568,7 +1594,7 @@ struct OnlineSoftmax {
     }
   }
 };
-#line 115 "attention/attention.cu.tmpl"
+#line 120 "attention/attention.cu.tmpl"
 #line 1 "elements/arrive_last.cuh"
 // How the CTAs that share a piece of work find the one that finishes it.
 
@@ -1589,7 +1615,7 @@ PAGEJIT_DEVICE bool arrive_last(uint32_t* counter, int num_ctas, int& shared_fla
   dev::sync_cta();  // the flag, and with it what the others wrote, are visible to all threads
   return shared_flag != 0;
 }
-#line 116 "attention/attention.cu.tmpl"
+#line 121 "attention/attention.cu.tmpl"
 #line 1 "attention/merge.cuh"
 // Putting partial results together: the token groups of a CTA through shared memory, then the
 // splits of a sequence through the workspace. Both combine (maximum, sum, accumulators) triples in
@@ -1838,7 +1864,7 @@ PAGEJIT_DEVICE bool arrive_last_split(const AttentionParams& params, const Atten
 #line 320 "attention/merge.cuh"
       });
 }
-#line 120 "attention/attention.cu.tmpl"
+#line 125 "attention/attention.cu.tmpl"
 #line 1 "attention/attend.cuh"
 // The main loop: K and V of this CTA's tokens through the running softmax of each warp.
 
@@ -1914,7 +1940,7 @@ PAGEJIT_DEVICE void attend(const AttentionParams& params, const AttentionWork& w
   }
   softmax.finish();
 }
-#line 122 "attention/attention.cu.tmpl"
+#line 127 "attention/attention.cu.tmpl"
 #line 1 "attention/attention.cuh"
 // Paged attention over ragged queries, split-KV in one launch.
 //
@@ -1975,11 +2001,11 @@ PAGEJIT_DEVICE void attention(const AttentionParams& params) {
   serve_split(params, work, shared);
 #line 84 "attention/attention.cuh"
 }
-#line 126 "attention/attention.cu.tmpl"
+#line 131 "attention/attention.cu.tmpl"
 
 PAGEJIT_KERNEL(128, 2)
 pagejit_decode_bf16_d128_b16_g4(const __grid_constant__ AttentionParams params) {
-#line 132 "attention/attention.cu.tmpl"
+#line 137 "attention/attention.cu.tmpl"
   attention(params);
 }
 
