@@ -14,15 +14,8 @@ namespace {
 
 constexpr DataType kBF16 = DataType::kBFloat16;
 
-class CascadeOnEmulatorTest : public CascadeTest {
+class CascadeOnEmulatorTest : public OnEmulator<CascadeTest> {
  protected:
-  void SetUp() override {
-    CascadeTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    if (device().emulator == nullptr) GTEST_SKIP() << "looks into the emulator; this is a GPU";
-  }
-  const EmulatorControls& emulator() { return *device().emulator; }
-
   uint64_t bytes_read(const CascadeCase& c) {
     emulator().reset_counters();
     CascadeCheckOptions options = c.options();

@@ -7,11 +7,9 @@
 #include <bit>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "generator/renderer.h"
-#include "runtime/engine/dependencies.h"
+#include "tests/sweep/edited_engine.h"
 #include "tests/sweep/planted_bugs.h"
 #include "tests/sweep/planted_problems.h"
 #include "tests/sweep/test_device.h"
@@ -33,28 +31,10 @@ class PlantedBugTest : public EmulatorTest {
  protected:
   // An engine whose kernels are rendered with `bug`; null for none.
   std::shared_ptr<Engine> make_engine(const PlantedBug* bug, HostBuild build) {
-    auto templates = std::make_shared<TemplateSet>(embedded_templates());
-    if (bug != nullptr) {
-      const std::string_view original = templates->at(bug->file);
-      const size_t at = original.find(bug->from);
-      EXPECT_NE(at, std::string_view::npos) << bug->file << " has no \"" << bug->from << "\"";
-      if (at == std::string_view::npos) return nullptr;
-      EXPECT_EQ(original.find(bug->from, at + 1), std::string_view::npos)
-          << bug->file << " has \"" << bug->from << "\" twice";
-      changed_ = std::string(original.substr(0, at)) + bug->to +
-                 std::string(original.substr(at + std::string_view(bug->from).size()));
-      templates->at(bug->file) = changed_;
-    }
     EngineOptions options = device().options;
     options.host_build = build;
-    options.disk_cache = false;
-    EngineDependencies dependencies = default_dependencies(options);
-    dependencies.render = [templates](const AnyConfig& config) {
-      return render(config, *templates);
-    };
-    Result<std::shared_ptr<Engine>> made = create_engine(options, dependencies);
-    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-    return made ? *made : nullptr;
+    if (bug == nullptr) return make_edited_engine(options, {});
+    return make_edited_engine(options, {bug->file, bug->from, bug->to});
   }
 
   // What is wrong with the engine's kernels; empty if nothing was found. A kernel that does not
@@ -149,8 +129,6 @@ class PlantedBugTest : public EmulatorTest {
     emulator().configure(usual);
     return found;
   }
-
-  std::string changed_;
 };
 
 TEST_F(PlantedBugTest, NothingIsFoundInTheRealTemplates) {

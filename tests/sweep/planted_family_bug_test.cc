@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "generator/families.h"
-#include "generator/renderer.h"
-#include "runtime/engine/dependencies.h"
 #include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
+#include "tests/sweep/edited_engine.h"
 #include "tests/sweep/index_keys_batch.h"
 #include "tests/sweep/index_logits_batch.h"
 #include "tests/sweep/merge_batch.h"
@@ -27,32 +26,14 @@ class PlantedFamilyBugTest : public EmulatorTest {
   // An engine whose kernels are rendered with `bug`; null for none.
   std::shared_ptr<Engine> make_engine(const PlantedFamilyBug* bug,
                                       HostBuild build = HostBuild::kPlain) {
-    auto templates = std::make_shared<TemplateSet>(embedded_templates());
-    if (bug != nullptr) {
-      const std::string_view original = templates->at(bug->file);
-      const size_t at = original.find(bug->from);
-      EXPECT_NE(at, std::string_view::npos) << bug->file << " has no \"" << bug->from << "\"";
-      if (at == std::string_view::npos) return nullptr;
-      EXPECT_EQ(original.find(bug->from, at + 1), std::string_view::npos)
-          << bug->file << " has \"" << bug->from << "\" twice";
-      changed_ = std::string(original.substr(0, at)) + bug->to +
-                 std::string(original.substr(at + std::string_view(bug->from).size()));
-      templates->at(bug->file) = changed_;
-    }
     EngineOptions options = device().options;
-    options.disk_cache = false;
     options.host_build = build;
-    EngineDependencies dependencies = default_dependencies(options);
+    TemplateEdit edit;
+    if (bug != nullptr) edit = {bug->file, bug->from, bug->to};
     // Without the instructions for 8 bits, so that the arithmetic in their place is tested.
-    dependencies.plan = [](const AnySpec& spec, const Target&) {
+    return make_edited_engine(options, edit, [](const AnySpec& spec, const Target&) {
       return plan_any(spec, Target::host(80));
-    };
-    dependencies.render = [templates](const AnyConfig& config) {
-      return render(config, *templates);
-    };
-    Result<std::shared_ptr<Engine>> made = create_engine(options, dependencies);
-    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-    return made ? *made : nullptr;
+    });
   }
 
   // What is wrong with the engine's kernels of a family; empty if nothing was found.
@@ -254,8 +235,6 @@ class PlantedFamilyBugTest : public EmulatorTest {
     }
     return "";
   }
-
-  std::string changed_;
 };
 
 TEST_F(PlantedFamilyBugTest, NothingIsFoundInTheRealTemplates) {

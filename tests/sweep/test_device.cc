@@ -213,12 +213,6 @@ std::string DeviceTest::report() const {
   return device_->emulator == nullptr ? "" : "\n" + device_->emulator->last_report();
 }
 
-void EmulatorTest::SetUp() {
-  DeviceTest::SetUp();
-  if (IsSkipped() || HasFatalFailure()) return;
-  if (device().emulator == nullptr) GTEST_SKIP() << "looks into the emulator; this is a GPU";
-}
-
 const char* name_of(QueryLengths queries) {
   switch (queries) {
     case QueryLengths::kOne:

@@ -100,12 +100,21 @@ class DeviceTest : public testing::Test {
   PagejitEmulatorOptions saved_ = {};
 };
 
-// Tests that look into the emulator skip on a GPU.
-class EmulatorTest : public DeviceTest {
+// Tests of the fixture `Base`, a DeviceTest, that look into the emulator: they skip on a GPU.
+template <class Base>
+class OnEmulator : public Base {
  protected:
-  void SetUp() override;
-  const EmulatorControls& emulator() { return *device().emulator; }
+  void SetUp() override {
+    Base::SetUp();
+    if (this->IsSkipped() || this->HasFatalFailure()) return;
+    if (this->device().emulator == nullptr) {
+      GTEST_SKIP() << "the test looks into the emulator, and this is a GPU";
+    }
+  }
+  const EmulatorControls& emulator() { return *this->device().emulator; }
 };
+
+using EmulatorTest = OnEmulator<DeviceTest>;
 
 // "one", "few", "many" or "shared".
 const char* name_of(QueryLengths queries);

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "generator/planner.h"
-#include "generator/renderer.h"
-#include "runtime/engine/dependencies.h"
 #include "tests/sweep/cache_ops_batch.h"
 #include "tests/sweep/cache_write_batch.h"
+#include "tests/sweep/edited_engine.h"
 #include "tests/sweep/merge_batch.h"
 #include "tests/sweep/mla_cache_batch.h"
 #include "tests/sweep/test_device.h"
@@ -185,14 +184,8 @@ TEST_F(TuringTest, KernelsAroundAttentionAreRight) {
 
 // Races of the one stage show in the checked build; what is not waited for shows where copies come
 // late.
-class TuringEmulatorTest : public TuringTest {
+class TuringEmulatorTest : public OnEmulator<TuringTest> {
  protected:
-  void SetUp() override {
-    TuringTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    if (device().emulator == nullptr) GTEST_SKIP() << "looks into the emulator; this is a GPU";
-  }
-
   static std::vector<KernelSpec> specs() {
     return {make_spec(kF16, 128, 16, 4), make_spec(kF16, 64, 16, 71),
             make_ragged(QueryLengths::kMany, 128, 4)};
@@ -200,29 +193,10 @@ class TuringEmulatorTest : public TuringTest {
 
   // An engine of the checked build whose kernels have `to` in place of `from`.
   std::shared_ptr<Engine> make_engine(const std::string& from, const std::string& to) {
-    auto templates = std::make_shared<TemplateSet>(embedded_templates());
-    const char* file = "attention/attend.cuh";
-    changed_ = std::string(templates->at(file));
-    const size_t at = changed_.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    if (at == std::string::npos) return nullptr;
-    EXPECT_EQ(changed_.find(from, at + 1), std::string::npos) << from << " stands there twice";
-    changed_.replace(at, from.size(), to);
-    templates->at(file) = changed_;
     EngineOptions options = device().options;
     options.host_build = HostBuild::kChecked;
-    options.disk_cache = false;
-    EngineDependencies dependencies = default_dependencies(options);
-    dependencies.render = [templates](const AnyConfig& config) {
-      return render(config, *templates);
-    };
-    Result<std::shared_ptr<Engine>> made = create_engine(options, dependencies);
-    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-    return made ? *made : nullptr;
+    return make_edited_engine(options, {"attention/attend.cuh", from, to});
   }
-
- private:
-  std::string changed_;
 };
 
 TEST_F(TuringEmulatorTest, TheCheckedBuildFindsNoRaces) {
