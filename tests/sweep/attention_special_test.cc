@@ -73,7 +73,7 @@ TEST_F(AttentionSpecialTest, CachesBeyond32BitOffsets) {
     ASSERT_GT(last * options.device_block_stride, int64_t{1} << 31);
     Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
     if (lacks_memory(device_batch.status())) {
-      GTEST_SKIP() << "not enough GPU memory: " << device_batch.status().message();
+      GTEST_SKIP() << "this GPU has too little memory: " << device_batch.status().message();
     }
     ASSERT_TRUE(device_batch.is_ok()) << device_batch.status().to_string();
     AttentionArgs args = device_batch->args();

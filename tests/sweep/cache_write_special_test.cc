@@ -83,7 +83,7 @@ TEST_F(CacheWriteSpecialTest, SlotsBeyond32BitOffsetsAreWritten) {
   constexpr int64_t kBlockStride = (int64_t{1} << 30) + 8;
   const CacheWriteKernel kernel = prepare_family(CacheWriteSpec{.head_size = 64, .block_size = 1});
   Result<DeviceBuffer> cache = DeviceBuffer::allocate(session(), 2 * (5 * kBlockStride + 64));
-  if (lacks_memory(cache.status())) GTEST_SKIP() << "not enough GPU memory";
+  if (lacks_memory(cache.status())) GTEST_SKIP() << "this GPU has too little memory";
   ASSERT_TRUE(cache.is_ok()) << cache.status().to_string();
   std::vector<uint16_t> rows(6 * 64);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint16_t>(i);

@@ -141,7 +141,7 @@ TEST_F(MergeStatesTest, RowsBeyond32BitOffsetsAreMerged) {
     Result<DeviceBuffer> v = DeviceBuffer::allocate(session(), (2 * kStride + 1024) * 2);
     Result<DeviceBuffer> out = DeviceBuffer::allocate(session(), (kStride + 1024) * 2);
     if (lacks_memory(v.status()) || lacks_memory(out.status())) {
-      GTEST_SKIP() << "not enough GPU memory";
+      GTEST_SKIP() << "this GPU has too little memory";
     }
     ASSERT_TRUE(v.is_ok() && out.is_ok());
     MergeStatesArgs args;

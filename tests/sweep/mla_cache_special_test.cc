@@ -19,7 +19,7 @@ TEST_F(MlaCacheSpecialTest, SlotsBeyond32BitOffsetsAreWritten) {
   const MlaCacheWriteKernel kernel =
       prepare_family(MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .block_size = 1});
   Result<DeviceBuffer> cache = DeviceBuffer::allocate(session(), 3 * kBlockStride + 656);
-  if (lacks_memory(cache.status())) GTEST_SKIP() << "not enough GPU memory";
+  if (lacks_memory(cache.status())) GTEST_SKIP() << "this GPU has too little memory";
   ASSERT_TRUE(cache.is_ok()) << cache.status().to_string();
   const DeviceBuffer rows = upload(std::vector<uint16_t>(576, 0x3f80));  // ones
   const DeviceBuffer slots = upload(std::vector<int64_t>{3});

@@ -74,7 +74,8 @@ TEST(LdCacheTest, GarbageAtEveryByteDoesNoHarm) {
 }
 
 TEST(LdCacheTest, ReadsTheCacheOfThisMachine) {
-  if (access("/etc/ld.so.cache", F_OK) != 0) GTEST_SKIP() << "no /etc/ld.so.cache";
+  if (access("/etc/ld.so.cache", F_OK) != 0)
+    GTEST_SKIP() << "the loader of this machine keeps no /etc/ld.so.cache";
   const std::string cache = read_all("/etc/ld.so.cache");
   ASSERT_FALSE(cache.empty());
   EXPECT_FALSE(ld_cache_lookup(cache, "libc.so.6").empty());

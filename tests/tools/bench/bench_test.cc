@@ -162,7 +162,7 @@ class BenchOnDeviceTest : public DeviceTest {
 };
 
 TEST_F(BenchOnDeviceTest, TheEmulatorIsNotTimed) {
-  if (!session().is_emulator()) GTEST_SKIP() << "this is a GPU";
+  if (!session().is_emulator()) GTEST_SKIP() << "a GPU is timed, not refused";
   const auto refused = BenchDevice::create(engine(), session(), device().options);
   EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
   EXPECT_EQ(refused.status().message(),
