@@ -35,6 +35,33 @@ void wait_for_waits(const Flights& flights, uint64_t num_waits) {
   while (flights.stats().waits < num_waits) std::this_thread::sleep_for(milliseconds(1));
 }
 
+// A thread inside a computation of key 1, from the constructor to finish().
+class HeldComputation {
+ public:
+  HeldComputation(Flights& flights, const std::string& text, Retention retention = Retention::kNone)
+      : thread_([this, &flights, text, retention] {
+          (void)flights.run(key_of(1), [&] {
+            inside_.set_value();
+            leave_.get_future().wait();
+            return value(text, retention);
+          });
+        }) {
+    inside_.get_future().wait();
+  }
+  HeldComputation(const HeldComputation&) = delete;
+  HeldComputation& operator=(const HeldComputation&) = delete;
+
+  void finish() {
+    leave_.set_value();
+    thread_.join();
+  }
+
+ private:
+  std::promise<void> inside_;
+  std::promise<void> leave_;
+  std::thread thread_;
+};
+
 TEST(SingleFlightTest, ManyThreadsAndKeysComputeEachKeyOnce) {
   constexpr int kNumThreads = 8;
   constexpr int kNumKeys = 16;
@@ -155,23 +182,13 @@ TEST(SingleFlightTest, AnExceptionBecomesAStatusForEveryone) {
 
 TEST(SingleFlightTest, DifferentKeysDoNotWaitForEachOther) {
   Flights flights;
-  std::promise<void> inside;
-  std::promise<void> leave;
-  std::thread slow([&] {
-    (void)flights.run(key_of(1), [&] {
-      inside.set_value();
-      leave.get_future().wait();
-      return value("slow");
-    });
-  });
-  inside.get_future().wait();
+  HeldComputation slow(flights, "slow");
   // Would never return if it waited for the slow key.
   EXPECT_TRUE(flights.run(key_of(2), [] { return value("fast"); }).is_ok());
   Key same_source = key_of(1);
   same_source.compiler[0] = 1;
   EXPECT_TRUE(flights.run(same_source, [] { return value("fast"); }).is_ok());
-  leave.set_value();
-  slow.join();
+  slow.finish();
   EXPECT_EQ(flights.stats().waits, 0u);
 }
 
@@ -196,16 +213,7 @@ TEST(SingleFlightTest, AComputationThatAsksForItselfIsAnErrorNotADeadlock) {
 TEST(SingleFlightTest, ForgettingARunningComputationKeepsItForItsWaitersOnly) {
   for (const Retention of_the_old : {Retention::kKeep, Retention::kNone}) {
     Flights flights;
-    std::promise<void> inside;
-    std::promise<void> leave;
-    std::thread first([&] {
-      (void)flights.run(key_of(1), [&] {
-        inside.set_value();
-        leave.get_future().wait();
-        return value("old", of_the_old);
-      });
-    });
-    inside.get_future().wait();
+    HeldComputation first(flights, "old", of_the_old);
     auto waiter = std::async(std::launch::async, [&] {
       return flights.run(key_of(1), [] { return value("not called"); });
     });
@@ -213,8 +221,7 @@ TEST(SingleFlightTest, ForgettingARunningComputationKeepsItForItsWaitersOnly) {
     flights.forget(key_of(1));
     EXPECT_EQ(*flights.run(key_of(1), [] { return value("new", Retention::kKeep); }).value(),
               "new");
-    leave.set_value();
-    first.join();
+    first.finish();
     EXPECT_EQ(*waiter.get().value(), "old");
     EXPECT_EQ(*flights.run(key_of(1), [] { return value("x"); }).value(), "new");
   }
@@ -223,16 +230,7 @@ TEST(SingleFlightTest, ForgettingARunningComputationKeepsItForItsWaitersOnly) {
 #if !defined(__SANITIZE_THREAD__)  // does not support threads after a fork of threads
 TEST(SingleFlightTest, AChildForkedDuringAComputationComputesForItself) {
   Flights flights;
-  std::promise<void> inside;
-  std::promise<void> leave;
-  std::thread slow([&] {
-    (void)flights.run(key_of(1), [&] {
-      inside.set_value();
-      leave.get_future().wait();
-      return value("parent");
-    });
-  });
-  inside.get_future().wait();
+  HeldComputation slow(flights, "parent");
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(10);  // a child that waits for the parent's thread would wait for ever
@@ -243,8 +241,7 @@ TEST(SingleFlightTest, AChildForkedDuringAComputationComputesForItself) {
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  leave.set_value();
-  slow.join();
+  slow.finish();
 }
 #endif
 

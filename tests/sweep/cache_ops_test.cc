@@ -22,12 +22,10 @@ constexpr DataType kInt4 = DataType::kInt4;
 class CacheOpsTest : public FamilyTest {
  protected:
   std::string copy(const CopyOptions& options) {
-    const std::string fault = check_copy_blocks(engine(), session(), options);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_copy_blocks(engine(), session(), options));
   }
   std::string gather(const GatherOptions& options) {
-    const std::string fault = check_gather_cache(engine(), session(), options);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_gather_cache(engine(), session(), options));
   }
 };
 

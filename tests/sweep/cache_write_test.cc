@@ -22,8 +22,7 @@ constexpr DataType kInt4 = DataType::kInt4;
 class CacheWriteTest : public FamilyTest {
  protected:
   std::string write(const CacheWriteOptions& options) {
-    const std::string fault = check_cache_write(engine(), session(), options);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_cache_write(engine(), session(), options));
   }
 };
 

@@ -65,10 +65,14 @@ class FamilyTest : public DeviceTest {
   // Launches and waits.
   template <class Handle, class Args>
   bool run(const Handle& kernel, const Args& args) {
-    Status status = kernel.launch(args, nullptr);
-    if (status) status = session().synchronize();
-    EXPECT_TRUE(status.is_ok()) << status.to_string() << report();
-    return status.is_ok();
+    const std::string fault = launch_and_wait(session(), kernel, args);
+    EXPECT_EQ(fault, "") << report();
+    return fault.empty();
+  }
+
+  // A fault with the emulator's report; "" for none.
+  std::string with_report(const std::string& fault) const {
+    return fault.empty() ? fault : fault + report();
   }
 };
 

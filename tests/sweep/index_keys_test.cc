@@ -17,12 +17,10 @@ constexpr DataType kF32 = DataType::kFloat32;
 class IndexKeysTest : public FamilyTest {
  protected:
   std::string write(const IndexWriteOptions& options) {
-    const std::string fault = check_index_key_write(engine(), session(), options);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_index_key_write(engine(), session(), options));
   }
   std::string gather(const IndexGatherOptions& options) {
-    const std::string fault = check_index_key_gather(engine(), session(), options);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_index_key_gather(engine(), session(), options));
   }
 };
 

@@ -15,8 +15,7 @@ namespace {
 class IndexLogitsTest : public FamilyTest {
  protected:
   std::string logits(const IndexLogitsOptions& options) {
-    const std::string fault = check_index_logits(engine(), session(), options);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_index_logits(engine(), session(), options));
   }
 };
 

@@ -192,9 +192,8 @@ std::string check_merge(Engine& engine, const DeviceSession& session,
   }
   args.out = out.data();
   args.out_lse = with_lse ? out_lse.data<float>() : nullptr;
-  Status status = kernel->launch(args, nullptr);
-  if (status) status = session.synchronize();
-  if (!status) return status.to_string();
+  const std::string launch_fault = launch_and_wait(session, *kernel, args);
+  if (!launch_fault.empty()) return launch_fault;
   return compare_merge(batch, download_all<uint8_t>(out),
                        with_lse ? download_all<float>(out_lse) : std::vector<float>());
 }

@@ -22,8 +22,7 @@ class MergeStatesTest : public FamilyTest {
  protected:
   // "" where the merge is right.
   std::string merge(const MergeBatchOptions& options, bool with_lse = true) {
-    const std::string fault = check_merge(engine(), session(), options, with_lse);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_merge(engine(), session(), options, with_lse));
   }
 };
 

@@ -257,9 +257,8 @@ std::string check_mla_cache_write(Engine& engine, const DeviceSession& session,
   args.num_blocks = options.num_blocks;
   args.max_position = Rotation::kMaxPosition;
   args.debug_report = report.data();
-  Status status = kernel->launch(args, nullptr);
-  if (status) status = session.synchronize();
-  if (!status) return status.to_string();
+  const std::string launch_fault = launch_and_wait(session, *kernel, args);
+  if (!launch_fault.empty()) return launch_fault;
 
   for (const Batch& layer : layers) {
     const DeviceBuffer& cache = caches[static_cast<size_t>(layer.layer)];

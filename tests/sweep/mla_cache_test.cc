@@ -24,7 +24,7 @@ class MlaCacheTest : public FamilyTest {
  protected:
   std::string write(const MlaWriteOptions& options) {
     const std::string fault = check_mla_cache_write(engine(), session(), options);
-    return fault.empty() ? fault : canonical_text(options.spec) + ": " + fault + report();
+    return fault.empty() ? fault : with_report(canonical_text(options.spec) + ": " + fault);
   }
 };
 

@@ -15,8 +15,7 @@ namespace {
 class TopKTest : public FamilyTest {
  protected:
   std::string top_k(const TopKOptions& options) {
-    const std::string fault = check_top_k(engine(), session(), options);
-    return fault.empty() ? fault : fault + report();
+    return with_report(check_top_k(engine(), session(), options));
   }
 };
 

@@ -30,10 +30,7 @@ constexpr DataType kE5m2 = DataType::kFloat8E5m2;
 const int kEnvironmentSet = setenv("PAGEJIT_EMULATOR_SM", "75", 1);
 
 KernelSpec make_ragged(QueryLengths queries, int head_size, int group_size) {
-  KernelSpec spec = make_spec(kF16, head_size, 16, group_size);
-  spec.queries = queries;
-  spec.causality = Causality::kCausal;
-  return spec;
+  return make_ragged_spec(queries, Causality::kCausal, kF16, head_size, group_size);
 }
 
 class TuringTest : public DeviceTest {

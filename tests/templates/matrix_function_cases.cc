@@ -46,6 +46,20 @@ DeviceFunctionCase ldmatrix_case(const char* name, size_t matrices, bool transpo
   return test;
 }
 
+// What the two below expect: C + A B over the first `depth` columns of A and rows of B.
+Words expected_mma(const Words& in, size_t depth) {
+  const auto small = [&](size_t i) { return static_cast<double>(in[i] % 15) - 7; };
+  Words out;
+  for (size_t row = 0; row < 16; ++row) {
+    for (size_t column = 0; column < 8; ++column) {
+      double sum = in[384 + row * 8 + column] % 101;
+      for (size_t k = 0; k < depth; ++k) sum += small(row * 16 + k) * small(256 + k * 8 + column);
+      out.push_back(std::bit_cast<uint32_t>(static_cast<float>(sum)));
+    }
+  }
+  return out;
+}
+
 // D[16][8] = C + A[16][16] B[16][8]. Inputs are small whole numbers, so that every sum is exact
 // whatever its order.
 DeviceFunctionCase mma_case(DataType type) {
@@ -81,18 +95,7 @@ DeviceFunctionCase mma_case(DataType type) {
   )";
   if (bf16) test.least_sm = 80;
   test.num_outputs = 128;
-  test.expected = [](const Words& in) {
-    const auto small = [&](size_t i) { return static_cast<double>(in[i] % 15) - 7; };
-    Words out;
-    for (size_t row = 0; row < 16; ++row) {
-      for (size_t column = 0; column < 8; ++column) {
-        double sum = in[384 + row * 8 + column] % 101;
-        for (size_t k = 0; k < 16; ++k) sum += small(row * 16 + k) * small(256 + k * 8 + column);
-        out.push_back(std::bit_cast<uint32_t>(static_cast<float>(sum)));
-      }
-    }
-    return out;
-  };
+  test.expected = [](const Words& in) { return expected_mma(in, 16); };
   return test;
 }
 
@@ -103,18 +106,7 @@ DeviceFunctionCase half_deep_mma_case() {
   const std::string call = "dev::mma_m16n8k16_f16(d, a, b[0], b[1]);";
   test.body.replace(test.body.find(call), call.size(),
                     "dev::mma_m16n8k8_f16(d, a[0], a[1], b[0]);");
-  test.expected = [](const Words& in) {
-    const auto small = [&](size_t i) { return static_cast<double>(in[i] % 15) - 7; };
-    Words out;
-    for (size_t row = 0; row < 16; ++row) {
-      for (size_t column = 0; column < 8; ++column) {
-        double sum = in[384 + row * 8 + column] % 101;
-        for (size_t k = 0; k < 8; ++k) sum += small(row * 16 + k) * small(256 + k * 8 + column);
-        out.push_back(std::bit_cast<uint32_t>(static_cast<float>(sum)));
-      }
-    }
-    return out;
-  };
+  test.expected = [](const Words& in) { return expected_mma(in, 8); };
   return test;
 }
 
