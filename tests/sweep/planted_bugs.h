@@ -21,7 +21,8 @@ struct PlantedBug {
                               // with custom masks, ranges or a bias; where K's rows hold V
 };
 
-const std::vector<PlantedBug>& planted_bugs();         // all but these:
-const std::vector<PlantedBug>& planted_latent_bugs();  // in kernels whose K rows hold V
+// All but those of kernels whose K rows hold V; and those.
+const std::vector<PlantedBug>& planted_bugs();
+const std::vector<PlantedBug>& planted_latent_bugs();
 
 }  // namespace pagejit

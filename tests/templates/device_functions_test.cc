@@ -66,7 +66,7 @@ class DeviceFunctionTest : public ::testing::TestWithParam<DeviceFunctionCase> {
     const char* asked = std::getenv("PAGEJIT_DRIVER");
     ASSERT_TRUE(asked == nullptr || *asked == '\0')
         << "PAGEJIT_DRIVER=" << asked << ": " << status_.to_string();
-    GTEST_SKIP() << status_.to_string();
+    GTEST_SKIP() << "no GPU to run on: " << status_.to_string();
   }
 
   static Words run(const DeviceFunctionCase& test, const Words& in) {
