@@ -1,8 +1,11 @@
 // The logits of an indexer: the launch.
+#include <algorithm>
+
 #include "pagejit/indexer.h"
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/debug_report.h"
 #include "runtime/engine/guard.h"
+#include "runtime/engine/indexer_launch.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/engine/row_ranges.h"
 #include "runtime/format.h"
@@ -26,16 +29,30 @@ Status check_keys(const Constants& c, const IndexLogitsArgs& args) {
   return check_pointer("k_scale", args.k_scale, alignof(float));
 }
 
-Status check_logits(const Constants& c, const IndexLogitsArgs& args) {
+Status launch_logits(const LoadedKernel& kernel, const IndexLogitsArgs& args, Stream stream) {
+  if (args.num_rows == 0 || args.num_columns == 0) return {};
+  if (Status status = check_index_logits(kernel, args); !status) return status;
+  return launch_checked_index_logits(kernel, args, stream);
+}
+
+}  // namespace
+
+int max_index_columns(const LoadedKernel& logits) {
+  const int64_t of_grid = int64_t{kMaxGridYZ} *
+                          pagejit_shared::columns_per_cta(constants_of<IndexLogitsConfig>(logits));
+  return static_cast<int>(std::min<int64_t>(of_grid, kMaxColumns));
+}
+
+Status check_index_logits(const LoadedKernel& kernel, const IndexLogitsArgs& args) {
   constexpr int kWord = 4;  // of codes of q
+  const Constants& c = constants_of<IndexLogitsConfig>(kernel);
   Status status = check_count("num_rows", args.num_rows, 0, kMaxGridX);
   if (status) status = check_count("column_begin", args.column_begin, 0, kMaxColumns);
   if (status) {
     status = check_count("num_columns", args.num_columns, 0, kMaxColumns - args.column_begin);
   }
   if (status) {
-    status = check_count("num_columns", args.num_columns, 0,
-                         int64_t{kMaxGridYZ} * pagejit_shared::columns_per_cta(c));
+    status = check_count("num_columns", args.num_columns, 0, max_index_columns(kernel));
   }
   if (status) status = check_pointer("q", args.q, kWord);
   if (status) status = check_multiple("q_stride_row", args.q_stride_row, kWord);
@@ -48,10 +65,9 @@ Status check_logits(const Constants& c, const IndexLogitsArgs& args) {
   return status;
 }
 
-Status launch_logits(const LoadedKernel& kernel, const IndexLogitsArgs& args, Stream stream) {
-  if (args.num_rows == 0 || args.num_columns == 0) return {};
+Status launch_checked_index_logits(const LoadedKernel& kernel, const IndexLogitsArgs& args,
+                                   Stream stream) {
   const Constants& c = constants_of<IndexLogitsConfig>(kernel);
-  if (Status status = check_logits(c, args); !status) return status;
   // Contiguous keys are those of all rows.
   const int rows_per_seq = c.block_size == 0 ? args.num_rows : args.ranges.next_n;
   pagejit_shared::IndexLogitsParams params{
@@ -83,13 +99,11 @@ Status launch_logits(const LoadedKernel& kernel, const IndexLogitsArgs& args, St
   return kernel.launch(grid, &params, stream);
 }
 
-std::string logits_sentence(int fault, int index, int64_t value) {
+std::string index_logits_sentence(int fault, int index, int64_t value) {
   if (fault != pagejit_shared::kBadIndexBlock) return bad_range_sentence(fault, index, value);
   return format("block_table[{}][{}] is {}: must be in [0, num_blocks)", index, value >> 32,
                 static_cast<int32_t>(value & 0xffffffff));
 }
-
-}  // namespace
 
 Status IndexLogitsKernel::launch(const IndexLogitsArgs& args, Stream stream) const {
   if (loaded_ == nullptr) return guarded(empty_handle);
@@ -99,7 +113,7 @@ Status IndexLogitsKernel::init_debug_report(void* report, Stream stream) const {
   return pagejit::init_debug_report(loaded_.get(), report, stream);
 }
 Status IndexLogitsKernel::read_debug_report(void* report, Stream stream) const {
-  return pagejit::read_debug_report(loaded_.get(), report, stream, logits_sentence);
+  return pagejit::read_debug_report(loaded_.get(), report, stream, index_logits_sentence);
 }
 
 }  // namespace pagejit

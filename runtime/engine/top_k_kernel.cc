@@ -5,6 +5,7 @@
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/debug_report.h"
 #include "runtime/engine/guard.h"
+#include "runtime/engine/indexer_launch.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/engine/row_ranges.h"
 #include "runtime/format.h"
@@ -13,9 +14,6 @@ namespace pagejit {
 namespace {
 
 constexpr uintptr_t kWorkspaceAlign = 16;
-// CTAs that occupy a GPU: about as many as the larger ones have SMs. The result does not depend on
-// it.
-constexpr int kWantedCtas = 128;
 
 // More CTAs shorten the parts, and lengthen the list of what they have found, which one CTA goes
 // through: the sum is least where parts and list are equally long.
@@ -33,14 +31,13 @@ size_t bytes_for(const TopKArgs& args, int num_splits) {
 }
 
 Status check_splits(const TopKArgs& args, int num_splits) {
-  Status status = check_count("num_splits", args.num_splits, 0, kWantedCtas);
+  Status status = check_count("num_splits", args.num_splits, 0, kWantedTopKCtas);
   if (!status || num_splits == 1) return status;
   if (args.num_rows > pagejit_shared::kTopKMaxSplitRows) {
     return invalid(format("num_splits {}: must be 0 or 1 for more than {} rows ({})", num_splits,
                           pagejit_shared::kTopKMaxSplitRows, args.num_rows));
   }
-  // A list of candidates is counted in 32 bits.
-  if (Status s = check_count("k", args.k, 1, INT32_MAX / kWantedCtas); !s) return s;
+  if (Status s = check_count("k", args.k, 1, kMaxSplitTopK); !s) return s;
   const size_t needed = bytes_for(args, num_splits);
   if (bad(args.workspace, kWorkspaceAlign) || args.workspace_bytes < needed) {
     return Status(StatusCode::kWorkspace,
@@ -52,6 +49,24 @@ Status check_splits(const TopKArgs& args, int num_splits) {
 
 Status launch_top_k(const LoadedKernel& kernel, const TopKArgs& args, Stream stream) {
   if (args.num_rows == 0) return {};
+  if (Status status = check_top_k(kernel, args); !status) return status;
+  const int num_splits = args.num_splits != 0        ? args.num_splits
+                         : args.workspace == nullptr ? 1
+                                                     : TopKKernel::choose_num_splits(args);
+  if (Status status = check_splits(args, num_splits); !status) return status;
+  auto* workspace = static_cast<unsigned char*>(args.workspace);
+  const TopKSplits splits{
+      .num_splits = num_splits,
+      .counters = reinterpret_cast<unsigned*>(workspace),
+      .candidates = workspace == nullptr ? nullptr
+                                         : reinterpret_cast<pagejit_shared::TopKCandidate*>(
+                                               workspace + pagejit_shared::kTopKCandidatesOffset)};
+  return launch_checked_top_k(kernel, args, splits, stream);
+}
+
+}  // namespace
+
+Status check_top_k(const LoadedKernel& kernel, const TopKArgs& args) {
   const pagejit_shared::TopKConfig& c = constants_of<TopKConfig>(kernel);
   Status status = check_count("num_rows", args.num_rows, 0, kMaxGridX);
   if (status) status = check_count("num_columns", args.num_columns, 0, kMaxColumns);
@@ -61,30 +76,29 @@ Status launch_top_k(const LoadedKernel& kernel, const TopKArgs& args, Stream str
   }
   if (status) status = check_stride("logits_stride", args.logits_stride, c.vector_elements);
   if (status) status = check_row_ranges(args.ranges, args.num_rows);
-  const int num_splits = args.num_splits != 0        ? args.num_splits
-                         : args.workspace == nullptr ? 1
-                                                     : TopKKernel::choose_num_splits(args);
-  if (status) status = check_splits(args, num_splits);
   if (status) status = check_pointer("indices", args.indices, alignof(int32_t));
   if (status && c.debug) status = check_pointer("debug_report", args.debug_report, 16);
-  if (!status) return status;
+  return status;
+}
+
+Status launch_checked_top_k(const LoadedKernel& kernel, const TopKArgs& args,
+                            const TopKSplits& splits, Stream stream) {
   pagejit_shared::TopKParams params{
       .logits = args.logits,
       .indices = args.indices,
       .ranges = row_range_params(args.ranges),
       .report = static_cast<pagejit_shared::DebugReport*>(args.debug_report),
-      .workspace = static_cast<unsigned char*>(args.workspace),
+      .counters = splits.counters,
+      .candidates = splits.candidates,
       .logits_stride = args.logits_stride,
       .indices_stride = args.indices_stride,
       .num_columns = args.num_columns,
       .k = args.k,
-      .num_splits = num_splits};
+      .num_splits = splits.num_splits};
   const Grid grid{.x = static_cast<unsigned>(args.num_rows),
-                  .y = static_cast<unsigned>(num_splits)};
+                  .y = static_cast<unsigned>(splits.num_splits)};
   return kernel.launch(grid, &params, stream);
 }
-
-}  // namespace
 
 Status TopKKernel::launch(const TopKArgs& args, Stream stream) const {
   if (loaded_ == nullptr) return guarded(empty_handle);
@@ -92,8 +106,8 @@ Status TopKKernel::launch(const TopKArgs& args, Stream stream) const {
 }
 int TopKKernel::choose_num_splits(const TopKArgs& args) {
   if (args.num_rows < 1 || args.k < 1) return 1;
-  return std::max(1,
-                  std::min(kWantedCtas / args.num_rows, balanced_splits(args.num_columns, args.k)));
+  return std::max(
+      1, std::min(kWantedTopKCtas / args.num_rows, balanced_splits(args.num_columns, args.k)));
 }
 size_t TopKKernel::workspace_bytes(const TopKArgs& args) {
   return bytes_for(args, args.num_splits != 0 ? args.num_splits : choose_num_splits(args));

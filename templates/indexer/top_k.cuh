@@ -270,14 +270,12 @@ PAGEJIT_DEVICE void top_k(const TopKParams& params) {
     });
     return;
   }
-  auto* candidates =
-      reinterpret_cast<TopKCandidate*>(params.workspace + pagejit_shared::kTopKCandidatesOffset) +
-      static_cast<int64_t>(row_idx) * params.num_splits * params.k;
+  TopKCandidate* candidates =
+      params.candidates + static_cast<int64_t>(row_idx) * params.num_splits * params.k;
   TopKCandidate* mine = candidates + static_cast<int64_t>(split) * params.k;
   for_each_taken<C>(shared, row, threshold, [&](int place, int column, uint32_t key) {
     dev::store_global(mine + place, TopKCandidate{key, column - range.begin});
   });
-  uint32_t* counters = reinterpret_cast<uint32_t*>(params.workspace);
-  if (!arrive_last(counters + row_idx, parts, shared.is_last, [](uint32_t) {})) return;
+  if (!arrive_last(params.counters + row_idx, parts, shared.is_last, [](uint32_t) {})) return;
   merge_parts<C>(shared, candidates, parts, params.k, indices);
 }

@@ -128,8 +128,8 @@ struct TopKShared {
   int is_last;     // this CTA is the last of its row
 };
 
-// The workspace: counters, one per row, zero before the first launch and again after each; then, for
-// each row, k candidates of each part.
+// Where rows have several parts: counters, one per row, zero before the first launch and again after
+// each; and, for each row, k candidates of each part, which in a TopKKernel's workspace lie here:
 constexpr int kTopKMaxSplitRows = 128;
 constexpr long long kTopKCandidatesOffset = kTopKMaxSplitRows * sizeof(unsigned);
 struct TopKCandidate {
@@ -148,7 +148,8 @@ struct TopKParams {
   int* indices;         // [num_rows, k]
   RowRanges ranges;
   DebugReport* report;
-  unsigned char* workspace;  // where num_splits > 1
+  unsigned* counters;         // where num_splits > 1
+  TopKCandidate* candidates;  // the same
   long long logits_stride;
   long long indices_stride;
   int num_columns;
