@@ -6,6 +6,7 @@
 #include "runtime/engine/engine_impl.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_cascade.h"
+#include "runtime/engine/loaded_sparse_attention.h"
 #include "runtime/engine/swap_blocks.h"
 #include "runtime/format.h"
 
@@ -104,17 +105,11 @@ PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, in
     const CascadeParts parts = cascade_parts(spec);
     auto loaded = std::make_shared<LoadedCascade>();
     loaded->spec = spec;
-    const auto prepare_part = [&](const AnySpec& part, std::shared_ptr<const LoadedKernel>* kernel,
-                                  KernelInfo* info) {
-      Result<PreparedKernel> prepared = impl_->prepare(part, device);
-      if (!prepared) return prepared.status();
-      *kernel = std::move(prepared->kernel);
-      *info = std::move(prepared->info);
-      return Status();
-    };
-    Status status = prepare_part(parts.prefix, &loaded->prefix_kernel, &loaded->info.prefix);
-    if (status) status = prepare_part(parts.suffix, &loaded->suffix_kernel, &loaded->info.suffix);
-    if (status) status = prepare_part(parts.merge, &loaded->merge, &loaded->info.merge);
+    CascadeInfo& info = loaded->info;
+    Status status = impl_->prepare_part(parts.prefix, device, &loaded->prefix_kernel, &info.prefix);
+    if (status)
+      status = impl_->prepare_part(parts.suffix, device, &loaded->suffix_kernel, &info.suffix);
+    if (status) status = impl_->prepare_part(parts.merge, device, &loaded->merge, &info.merge);
     if (!status) return status;
     CascadeKernel made;
     made.loaded_ = std::move(loaded);
@@ -129,15 +124,45 @@ PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
     if (Status status = validate(spec); !status) return status;
     const CascadeParts parts = cascade_parts(spec);
     CascadeInfo info;
-    const auto compile_part = [&](const AnySpec& part, KernelInfo* to) {
-      Result<KernelInfo> made = impl_->precompile(part, target);
-      if (!made) return made.status();
-      *to = std::move(made).value();
-      return Status();
-    };
-    Status status = compile_part(parts.prefix, &info.prefix);
-    if (status) status = compile_part(parts.suffix, &info.suffix);
-    if (status) status = compile_part(parts.merge, &info.merge);
+    Status status = impl_->precompile_part(parts.prefix, target, &info.prefix);
+    if (status) status = impl_->precompile_part(parts.suffix, target, &info.suffix);
+    if (status) status = impl_->precompile_part(parts.merge, target, &info.merge);
+    if (!status) return status;
+    return info;
+  });
+}
+
+template <>
+PAGEJIT_EXPORT Result<SparseAttentionKernel> Engine::prepare(const SparseAttentionSpec& spec,
+                                                             int device) {
+  return guarded([&]() -> Result<SparseAttentionKernel> {
+    if (Status status = validate(spec); !status) return status;
+    const SparseAttentionParts parts = sparse_attention_parts(spec);
+    auto loaded = std::make_shared<LoadedSparseAttention>();
+    loaded->spec = spec;
+    SparseAttentionInfo& info = loaded->info;
+    Status status = impl_->prepare_part(parts.logits, device, &loaded->logits, &info.logits);
+    if (status) status = impl_->prepare_part(parts.top_k, device, &loaded->top_k, &info.top_k);
+    if (status)
+      status =
+          impl_->prepare_part(parts.attention, device, &loaded->attention_kernel, &info.attention);
+    if (!status) return status;
+    SparseAttentionKernel made;
+    made.loaded_ = std::move(loaded);
+    return made;
+  });
+}
+
+template <>
+PAGEJIT_EXPORT Result<SparseAttentionInfo> Engine::precompile(const SparseAttentionSpec& spec,
+                                                              const Target& target) {
+  return guarded([&]() -> Result<SparseAttentionInfo> {
+    if (Status status = validate(spec); !status) return status;
+    const SparseAttentionParts parts = sparse_attention_parts(spec);
+    SparseAttentionInfo info;
+    Status status = impl_->precompile_part(parts.logits, target, &info.logits);
+    if (status) status = impl_->precompile_part(parts.top_k, target, &info.top_k);
+    if (status) status = impl_->precompile_part(parts.attention, target, &info.attention);
     if (!status) return status;
     return info;
   });

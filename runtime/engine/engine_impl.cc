@@ -207,6 +207,22 @@ Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& t
   return info;
 }
 
+Status Engine::Impl::prepare_part(const AnySpec& spec, int device,
+                                  std::shared_ptr<const LoadedKernel>* kernel, KernelInfo* info) {
+  Result<PreparedKernel> prepared = prepare(spec, device);
+  if (!prepared) return prepared.status();
+  *kernel = std::move(prepared->kernel);
+  *info = std::move(prepared->info);
+  return {};
+}
+
+Status Engine::Impl::precompile_part(const AnySpec& spec, const Target& target, KernelInfo* info) {
+  Result<KernelInfo> made = precompile(spec, target);
+  if (!made) return made.status();
+  *info = std::move(made).value();
+  return {};
+}
+
 Result<Target> Engine::Impl::target_of_device(int device) {
   Result<OpenDriver> opened = open_driver();
   if (!opened) return opened.status();

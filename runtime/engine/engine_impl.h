@@ -29,6 +29,10 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
 
   Result<PreparedKernel> prepare(const AnySpec& spec, int device);
   Result<KernelInfo> precompile(const AnySpec& spec, const Target& target);
+  // Of a kernel that others are launched together with.
+  Status prepare_part(const AnySpec& spec, int device, std::shared_ptr<const LoadedKernel>* kernel,
+                      KernelInfo* info);
+  Status precompile_part(const AnySpec& spec, const Target& target, KernelInfo* info);
   Result<KernelSource> render(const AnySpec& spec, const Target& target) const;
   Result<std::string> render_text(const AnySpec& spec, const Target& target) const;
   Result<Target> target_of_device(int device);

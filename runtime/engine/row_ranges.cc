@@ -5,11 +5,14 @@
 
 namespace pagejit {
 
+Status check_next_n(int next_n, int num_rows) {
+  if (next_n >= 1 && num_rows % next_n == 0) return {};
+  return invalid(
+      format("next_n {}: must be at least 1 and divide num_rows ({})", next_n, num_rows));
+}
+
 Status check_row_ranges(const IndexRowRanges& ranges, int num_rows) {
-  if (ranges.next_n < 1 || num_rows % ranges.next_n != 0) {
-    return invalid(
-        format("next_n {}: must be at least 1 and divide num_rows ({})", ranges.next_n, num_rows));
-  }
+  if (Status status = check_next_n(ranges.next_n, num_rows); !status) return status;
   if (ranges.seq_lens == nullptr) {
     if (misaligned(ranges.row_begins, alignof(int32_t))) {
       return bad_pointer("row_begins", ranges.row_begins, alignof(int32_t));

@@ -14,6 +14,7 @@ namespace pagejit {
 inline constexpr int kMaxColumns = 0x7fff0000;
 
 // By value; nothing is dereferenced.
+Status check_next_n(int next_n, int num_rows);
 Status check_row_ranges(const IndexRowRanges& ranges, int num_rows);
 
 pagejit_shared::RowRanges row_range_params(const IndexRowRanges& ranges);

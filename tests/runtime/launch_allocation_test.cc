@@ -152,6 +152,51 @@ TEST_F(LaunchAllocationTest, CascadesNeitherAllocateNorLock) {
   EXPECT_EQ(script->calls("cuLaunchKernelEx"), 10u * (2 + 3 + 4));
 }
 
+TEST_F(LaunchAllocationTest, SparseAttentionNeitherAllocatesNorLocks) {
+  EngineDependencies with = dependencies();
+  with.plan = plan_any;  // the indexer's kernels have no fake plan
+  const Result<std::shared_ptr<Engine>> engine = create_engine(options(), with);
+  ASSERT_TRUE(engine);
+  SparseAttentionSpec spec;
+  spec.attention.latent = true;
+  spec.attention.kv_table = KvTable::kPositions;
+  const Result<SparseAttentionKernel> kernel = (*engine)->prepare(spec, 0);
+  ASSERT_TRUE(kernel) << kernel.status().to_string();
+  const AttentionArgs from = legal_args();
+  SparseAttentionArgs args;
+  args.num_rows = 64;
+  args.top_k = 512;
+  args.index_q = from.q;
+  args.index_q_stride_row = 64 * 128;
+  args.index_q_stride_head = 128;
+  args.index_weights = reinterpret_cast<const float*>(0x7000);
+  args.index_k = from.k_cache;
+  args.index_k_stride = index_page_bytes(16, 128, 128);
+  args.ranges.seq_lens = from.seq_lens;
+  args.q = from.q;
+  args.k_cache = from.k_cache;
+  args.k_strides = from.k_strides;
+  args.block_table = from.block_table;
+  args.block_table_stride = args.max_blocks_per_seq = 4096;
+  args.out = from.out;
+  args.scale = from.scale;
+  constexpr int64_t kRowBytes = 4096 * 16 * 4;
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = kernel->max_workspace_bytes(64, 512, 64 * kRowBytes);
+  bool ok = true;
+  const auto counted = count([&] {
+    for (int i = 0; i < 30; ++i) {
+      args.logits_bytes = (64 >> i % 3) * kRowBytes;
+      ok = ok && kernel->launch(args, nullptr);
+      ok = ok && kernel->workspace_bytes(args) > 0;
+    }
+  });
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(counted, std::make_pair(0, 0));
+  // Of 1, 2 and 4 chunks ten times each.
+  EXPECT_EQ(script->calls("cuLaunchKernelEx"), 10u * (3 + 5 + 9));
+}
+
 // Of this thread: other programs on the machine do not count.
 double cpu_ns() {
   timespec now{};

@@ -1,259 +1,223 @@
-// Latent attention (MLA) from end to end: an indexer's keys, logits and greatest values choose the
-// tokens that attention sees, and the result is that of dense attention masked to them; and decode
-// over the latent cache is expanded multi-head attention, for any projections.
+// Sparse attention by one call: the tokens that an indexer chooses are those with the greatest
+// logits, and the result is that of dense attention masked to them, however the rows are cut.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "pagejit/indexer.h"
-#include "tests/sweep/error_summary.h"
-#include "tests/sweep/family_test.h"
-#include "tools/reference/random.h"
+#include "tests/sweep/sparse_attention_fixture.h"
 
 namespace pagejit {
 namespace {
 
-constexpr DataType kBF16 = DataType::kBFloat16;
-constexpr DataType kE4m3 = DataType::kFloat8E4m3;
-
-KernelSpec make_latent(int kv_lora_rank, int rope_head_dim, int num_heads) {
-  KernelSpec spec = make_spec(kBF16, kv_lora_rank + rope_head_dim, 64, num_heads);
-  spec.head_size_v = kv_lora_rank;
-  spec.latent = true;
-  return spec;
+TEST_F(SparseAttentionTest, IsDenseAttentionMaskedToTheGreatestTokens) {
+  SparseCase all_tokens = decode_case(1);
+  all_tokens.top_k = 1000;  // more than the table holds
+  for (const SparseCase& c :
+       {decode_case(1), decode_case(2), decode_case(4), all_tokens, prefill_case(), ends_case()}) {
+    SCOPED_TRACE(static_cast<int>(c.use));
+    Call call = make_call(c);
+    const SparseResults results = launch(call, prepare_sparse(c));
+    expect_right(call, results);
+    // One token more in a mask is seen.
+    call.batch.custom_mask[0] ^= 0xff;
+    EXPECT_FALSE(
+        compare_results(call.batch, compute_reference(call.batch), results.attention, true, 1)
+            .passed);
+  }
 }
 
-class SparseAttentionTest : public FamilyTest {
- protected:
-  static constexpr int kIndexHeads = 32;
-  static constexpr int kIndexHeadSize = 128;
-
-  static std::vector<float> draw(SplitMix64& rng, size_t count) {
-    std::vector<float> values(count);
-    for (float& value : values) value = rng.uniform();
-    return values;
-  }
-
-  // The indexer's choice of k positions for each sequence's one query token, by three launches over
-  // random index keys and queries; [num_seqs, k] on the device.
-  DeviceBuffer choose_tokens(const AttentionBatch& batch, const AttentionArgs& attention, int k) {
-    const int block_size = batch.options.spec.block_size;
-    SplitMix64 rng(7);
-    std::vector<int64_t> slots;
-    for (int seq = 0; seq < batch.num_seqs; ++seq) {
-      const int32_t* row = batch.block_table.data() + seq * batch.block_table_stride;
-      for (int token = 0; token < batch.seq_lens[static_cast<size_t>(seq)]; ++token) {
-        slots.push_back(int64_t{row[token / block_size]} * block_size + token % block_size);
-      }
-    }
-    const DeviceBuffer keys = upload(draw(rng, slots.size() * kIndexHeadSize));
-    const DeviceBuffer device_slots = upload(slots);
-    const int64_t page_bytes = index_page_bytes(block_size, kIndexHeadSize, kIndexHeadSize);
-    const DeviceBuffer pages =
-        upload(std::vector<uint8_t>(static_cast<size_t>(page_bytes * batch.num_blocks), 0x7f));
-    IndexKeyWriteArgs write;
-    write.k = keys.data();
-    write.k_stride_token = kIndexHeadSize;
-    write.cache = pages.data();
-    write.block_stride_bytes = page_bytes;
-    write.slot_mapping = device_slots.data<int64_t>();
-    write.num_tokens = static_cast<int32_t>(slots.size());
-    EXPECT_TRUE(run(prepare_family(IndexKeyWriteSpec{.dtype = DataType::kFloat32}), write));
-
-    const auto num_rows = static_cast<size_t>(batch.num_seqs);
-    std::vector<uint8_t> queries(num_rows * kIndexHeads * kIndexHeadSize);
-    for (uint8_t& code : queries) {
-      code = static_cast<uint8_t>(encode_float(kE4m3, rng.uniform()));
-    }
-    const DeviceBuffer q = upload(queries);
-    const DeviceBuffer weights = upload(draw(rng, num_rows * kIndexHeads));
-    const int longest = *std::max_element(batch.seq_lens.begin(), batch.seq_lens.end());
-    const int64_t stride = index_logits_stride(longest);
-    logits_ = upload(std::vector<float>(num_rows * static_cast<size_t>(stride)));
-    IndexLogitsArgs logits;
-    logits.q = q.data();
-    logits.q_stride_head = kIndexHeadSize;
-    logits.q_stride_row = kIndexHeads * kIndexHeadSize;
-    logits.weights = weights.data<float>();
-    logits.weights_stride = kIndexHeads;
-    logits.k = pages.data();
-    logits.k_stride = page_bytes;
-    logits.block_table = attention.block_table;
-    logits.block_table_stride = attention.block_table_stride;
-    logits.ranges.seq_lens = attention.seq_lens;
-    logits.num_rows = batch.num_seqs;
-    logits.num_columns = longest;
-    logits.logits = logits_.data<float>();
-    logits.logits_stride = stride;
-    EXPECT_TRUE(
-        run(prepare_family(IndexLogitsSpec{
-                .num_heads = kIndexHeads, .head_size = kIndexHeadSize, .block_size = block_size}),
-            logits));
-
-    DeviceBuffer indices = upload(std::vector<int32_t>(num_rows * static_cast<size_t>(k), -7));
-    TopKArgs top;
-    top.logits = logits.logits;
-    top.logits_stride = stride;
-    top.ranges = logits.ranges;
-    top.num_rows = batch.num_seqs;
-    top.num_columns = longest;
-    top.k = k;
-    top.indices = indices.data<int32_t>();
-    top.indices_stride = k;
-    EXPECT_TRUE(run(prepare_family(TopKSpec{}), top));
-    return indices;
-  }
-
-  DeviceBuffer logits_;  // of the last choice
-};
-
-TEST_F(SparseAttentionTest, IsDenseAttentionMaskedToTheTokensThatTheIndexerChose) {
-  constexpr int kTopK = 64;
-  BatchOptions options;
-  options.spec = make_latent(512, 64, 16);
-  options.seq_lens = {300, 64, 20, 1, 130};
-  AttentionBatch batch = make_batch(options);
-  Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
-  ASSERT_TRUE(device_batch.is_ok()) << device_batch.status().to_string();
-  AttentionArgs args = device_batch->args();
-  const DeviceBuffer indices = choose_tokens(batch, args, kTopK);
-
-  // The mask, and that no token outside of it has a greater logit.
-  const auto chosen = download_all<int32_t>(indices);
-  const auto logits = download_all<float>(logits_);
-  const auto stride = static_cast<size_t>(index_logits_stride(300));
-  for (size_t seq = 0; seq < batch.seq_lens.size(); ++seq) {
-    const auto length = static_cast<size_t>(batch.seq_lens[seq]);
-    std::vector<uint8_t> listed(length, 0);
-    for (size_t i = 0; i < kTopK; ++i) {
-      const int32_t token = chosen[seq * kTopK + i];
-      ASSERT_LT(token, batch.seq_lens[seq]);
-      if (token >= 0) listed[static_cast<size_t>(token)] = 1;
-    }
-    ASSERT_EQ(std::count(listed.begin(), listed.end(), 1),
-              static_cast<std::ptrdiff_t>(std::min<size_t>(length, kTopK)));
-    float least_chosen = INFINITY;
-    float greatest_left = -INFINITY;
-    for (size_t token = 0; token < length; ++token) {
-      const float logit = logits[seq * stride + token];
-      if (listed[token] != 0) least_chosen = std::min(least_chosen, logit);
-      if (listed[token] == 0) greatest_left = std::max(greatest_left, logit);
-    }
-    EXPECT_GE(least_chosen, greatest_left);
-    batch.is_listed.push_back(listed);
-  }
-
-  KernelSpec sparse = options.spec;
-  sparse.kv_table = KvTable::kPositions;
-  const Kernel kernel = prepare(sparse);
-  ASSERT_TRUE(kernel);
-  args.token_lists = indices.data<int32_t>();
-  args.token_list_stride = args.max_list_len = kTopK;
-  args.seq_lens = nullptr;  // each list is full, but for padding
-  args.num_splits = 1;
-  ASSERT_TRUE(run(kernel, args));
-  const Result<AttentionResults> results = device_batch->download();
-  ASSERT_TRUE(results.is_ok());
-  const CheckReport report =
-      compare_results(batch, compute_reference(batch), *results, /*with_lse=*/true, 1);
-  EXPECT_TRUE(report.passed) << report.sentence;
-  batch.is_listed[0].assign(300, 1);
-  EXPECT_FALSE(compare_results(batch, compute_reference(batch), *results, true, 1).passed)
-      << "the mask makes a difference";
+TEST_F(SparseAttentionTest, RowsWithoutTokensGiveZeros) {
+  const SparseCase c = decode_case(1);
+  Call call = make_call(c);
+  call.args.max_blocks_per_seq = 0;
+  call.positions.assign(call.positions.size(), -1);
+  expect_right(call, launch(call, prepare_sparse(c)));
 }
 
-// Head h has K_h = W_uk[h] c and V_h = W_uv[h] c of a latent vector c, and one rotated part for
-// all. q brought into the latent space, W_uk[h]^T q, has the same scores, and W_uv[h] times the
-// result is the head's.
-TEST_F(SparseAttentionTest, LatentDecodeIsExpandedMultiHeadAttention) {
-  constexpr int kRank = 128;
-  constexpr int kRope = 32;
-  constexpr int kNope = 48;
-  constexpr int kValue = 40;
-  constexpr int kHeads = 6;
-  constexpr int kTokens = 150;
-  BatchOptions options;
-  options.spec = make_latent(kRank, kRope, kHeads);
-  options.spec.q_dtype = options.spec.out_dtype = DataType::kFloat32;
-  options.spec.kv_dtype = DataType::kFloat16;
-  options.seq_lens = {kTokens};
-  options.scale = 1 / std::sqrt(static_cast<float>(kNope + kRope));
-  AttentionBatch batch = make_batch(options);
-  SplitMix64 rng(3);
-  const std::vector<float> w_uk = draw(rng, size_t{kHeads} * kNope * kRank);
-  const std::vector<float> w_uv = draw(rng, size_t{kHeads} * kValue * kRank);
-  const std::vector<float> q_nope = draw(rng, size_t{kHeads} * kNope);
-  const std::vector<float> q_rope = draw(rng, size_t{kHeads} * kRope);
-  const auto up = [](const std::vector<float>& w, int rows, int head, int row, int i) {
-    return double{w[static_cast<size_t>((head * rows + row) * kRank + i)]};
-  };
-  for (int head = 0; head < kHeads; ++head) {
-    for (int i = 0; i < kRank; ++i) {
-      double absorbed = 0;
-      for (int row = 0; row < kNope; ++row) {
-        absorbed += up(w_uk, kNope, head, row, i) * q_nope[static_cast<size_t>(head * kNope + row)];
-      }
-      batch.q.set(batch.q_index(0, head) + i, static_cast<float>(absorbed));
+// Budgets of one row, of a few, of all; lists with a place of their own and without; a bound of the
+// length.
+TEST_F(SparseAttentionTest, ChunksOfAnySizeGiveTheSameBits) {
+  for (const SparseCase& c : {decode_case(1), decode_case(2), prefill_case(), ends_case()}) {
+    SCOPED_TRACE(static_cast<int>(c.use));
+    Call call = make_call(c);
+    const SparseAttentionKernel kernel = prepare_sparse(c);
+    EXPECT_EQ(kernel.num_chunks(call.args), 1);
+    const SparseResults whole = launch(call, kernel);
+    const int columns = c.use == SparseUse::kContiguous ? call.args.num_index_keys
+                                                        : call.args.max_blocks_per_seq * kBlockSize;
+    for (const int rows : {1, 2, 3, 7}) {
+      call.args.logits_bytes = rows * index_logits_stride(columns) * 4;
+      if (c.use == SparseUse::kSeqLens && rows < c.query_lens[0]) continue;
+      EXPECT_GE(kernel.num_chunks(call.args), (call.num_rows + rows - 1) / rows) << rows;
+      EXPECT_TRUE(launch(call, kernel) == whole) << rows;
     }
-    for (int i = 0; i < kRope; ++i) {
-      batch.q.set(batch.q_index(0, head) + kRank + i,
-                  q_rope[static_cast<size_t>(head * kRope + i)]);
-    }
+    call.args.max_seq_len = 300;
+    EXPECT_TRUE(launch(call, kernel) == whole);
+    call.args.indices = nullptr;
+    SparseResults again = launch(call, kernel);
+    again.indices = whole.indices;
+    EXPECT_TRUE(again == whole);
   }
-  Result<DeviceBatch> device_batch = DeviceBatch::upload(session(), batch, true);
-  ASSERT_TRUE(device_batch.is_ok());
-  AttentionArgs args = device_batch->args();
-  args.num_splits = 1;
-  const Kernel kernel = prepare(options.spec);
-  ASSERT_TRUE(run(kernel, args));
-  const Result<AttentionResults> results = device_batch->download();
-  ASSERT_TRUE(results.is_ok());
+}
 
-  const std::vector<float>& rows = batch.dense_k[0];  // [tokens, kRank + kRope]
-  const auto latent = [&](int token, int i) {
-    return double{rows[static_cast<size_t>(token * (kRank + kRope) + i)]};
-  };
-  double greatest = 0;
-  double worst = 0;
-  for (int head = 0; head < kHeads; ++head) {
-    std::vector<double> scores;
-    double max = -INFINITY;
-    for (int token = 0; token < kTokens; ++token) {
-      double score = 0;
-      for (int row = 0; row < kNope; ++row) {
-        double key = 0;
-        for (int i = 0; i < kRank; ++i) key += up(w_uk, kNope, head, row, i) * latent(token, i);
-        score += key * q_nope[static_cast<size_t>(head * kNope + row)];
-      }
-      for (int i = 0; i < kRope; ++i) {
-        score += latent(token, kRank + i) * q_rope[static_cast<size_t>(head * kRope + i)];
-      }
-      scores.push_back(score * options.scale);
-      max = std::max(max, scores.back());
+TEST_F(SparseAttentionTest, IsItsPartsOneAfterTheOther) {
+  const SparseCase c = decode_case(2);
+  Call call = make_call(c);
+  const SparseResults at_once = launch(call, prepare_sparse(c));
+  const SparseAttentionArgs& from = call.args;
+  const int columns = from.max_blocks_per_seq * kBlockSize;
+  const DeviceBuffer logits_buffer =
+      upload(std::vector<float>(static_cast<size_t>(call.num_rows * index_logits_stride(columns))));
+  const SparseAttentionParts parts = sparse_attention_parts(spec_of(c));
+  IndexLogitsArgs logits;
+  logits.q = from.index_q;
+  logits.q_stride_head = from.index_q_stride_head;
+  logits.q_stride_row = from.index_q_stride_row;
+  logits.weights = from.index_weights;
+  logits.weights_stride = from.index_weights_stride;
+  logits.k = from.index_k;
+  logits.k_stride = from.index_k_stride;
+  logits.block_table = from.block_table;
+  logits.block_table_stride = from.block_table_stride;
+  logits.ranges = from.ranges;
+  logits.num_rows = call.num_rows;
+  logits.num_columns = columns;
+  logits.logits = logits_buffer.data<float>();
+  logits.logits_stride = index_logits_stride(columns);
+  ASSERT_TRUE(run(prepare_family(parts.logits), logits));
+  call.indices = upload(std::vector<int32_t>(at_once.indices.size(), -7));
+  TopKArgs top;
+  top.logits = logits.logits;
+  top.logits_stride = logits.logits_stride;
+  top.ranges = from.ranges;
+  top.num_rows = call.num_rows;
+  top.num_columns = columns;
+  top.k = c.top_k;
+  top.indices = call.indices.data<int32_t>();
+  top.indices_stride = c.top_k;
+  ASSERT_TRUE(run(prepare_family(parts.top_k), top));
+  AttentionArgs attention = call.device->args();
+  attention.num_seqs = call.num_rows;
+  attention.seq_lens = nullptr;
+  attention.token_lists = top.indices;
+  attention.token_list_stride = attention.max_list_len = c.top_k;
+  attention.query_seqs = from.query_seqs;
+  ASSERT_TRUE(call.device->reset_results().is_ok());
+  ASSERT_TRUE(run(prepare(parts.attention), attention));
+  EXPECT_TRUE(download(call) == at_once);
+}
+
+// Rows are split by the top-k and by attention, which share counters, with another attention kernel
+// in between.
+TEST_F(SparseAttentionTest, OneWorkspaceServesAllLaunches) {
+  const SparseCase c = decode_case(2);
+  Call call = make_call(c);
+  call.args.num_splits = 8;
+  const SparseAttentionKernel kernel = prepare_sparse(c);
+  const SparseResults first = launch(call, kernel);
+  expect_right(call, first);
+  const Kernel dense = prepare(dense_of(c));
+  AttentionArgs args = call.device->args();
+  args.num_splits = 2;
+  args.workspace = call.args.workspace;
+  args.workspace_bytes = call.args.workspace_bytes;
+  ASSERT_TRUE(run(dense, args));
+  ASSERT_TRUE(call.device->reset_results().is_ok());
+  ASSERT_TRUE(run(kernel, call.args));
+  EXPECT_TRUE(download(call) == first);
+}
+
+// Launches of all chunks in one graph, replayed with other lengths.
+TEST_F(SparseAttentionTest, OneCapturedGraphServesChangingLengths) {
+  const SparseCase c = decode_case(2);
+  Call call = make_call(c);
+  const SparseAttentionKernel kernel = prepare_sparse(c);
+  call.args.logits_bytes = 5 * call.args.max_blocks_per_seq * kBlockSize * 4;
+  make_workspace(call, kernel);
+  const DeviceBuffer workspace = std::move(call.workspace);  // launch() makes others
+  const Driver& driver = session().driver();
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  ASSERT_EQ(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  const Status captured = kernel.launch(call.args, stream);
+  ASSERT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_TRUE(captured.is_ok()) << captured.to_string();
+  ASSERT_EQ(driver.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
+  for (const std::vector<int32_t>& lens :
+       {std::vector<int32_t>{300, 64, 20, 1, 130}, {2, 63, 0, 1, 64}, {257, 1, 20, 0, 129}}) {
+    ASSERT_TRUE(call.seq_lens.upload(0, lens.data(), lens.size() * sizeof(int32_t)).is_ok());
+    ASSERT_TRUE(call.device->reset_results().is_ok());
+    ASSERT_EQ(driver.cuGraphLaunch(executable, stream), CUDA_SUCCESS) << report();
+    ASSERT_EQ(driver.cuStreamSynchronize(stream), CUDA_SUCCESS) << report();
+    call.batch.seq_lens = lens;
+    for (int row = 0; row < call.num_rows; ++row) {
+      call.positions[static_cast<size_t>(row)] = lens[static_cast<size_t>(row / 2)] - 2 + row % 2;
     }
-    double sum = 0;
-    for (double& score : scores) sum += score = std::exp(score - max);
-    for (int row = 0; row < kValue; ++row) {
-      double want = 0;
-      for (int token = 0; token < kTokens; ++token) {
-        double value = 0;
-        for (int i = 0; i < kRank; ++i) value += up(w_uv, kValue, head, row, i) * latent(token, i);
-        want += scores[static_cast<size_t>(token)] / sum * value;
-      }
-      double got = 0;
-      for (int i = 0; i < kRank; ++i) {
-        got += up(w_uv, kValue, head, row, i) * results->out.at(batch.out_index(0, head) + i);
-      }
-      greatest = std::max(greatest, std::abs(want));
-      worst = std::max(worst, std::abs(got - want));
-    }
+    const SparseResults results = download(call);
+    for (int row = 0; row < call.num_rows; ++row) check_list(call, results, row);
+    EXPECT_TRUE(launch(call, kernel) == results) << lens[0];
   }
-  EXPECT_GT(greatest, 0.1);
-  // q, P: one rounding to f16 each, 2^-11, of terms that partly cancel.
-  EXPECT_LT(worst, 4 * 0x1p-11 * greatest) << worst << " of " << greatest;
+  EXPECT_EQ(driver.cuGraphExecDestroy(executable), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(driver.cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+// ---- Debug reports ----
+
+TEST_F(SparseAttentionTest, WhatAnyKernelFindsIsReported) {
+  SparseCase c = decode_case(1);
+  c.debug = true;
+  Call call = make_call(c);
+  const SparseAttentionKernel kernel = prepare_sparse(c);
+  expect_right(call, launch(call, kernel));
+  EXPECT_EQ(kernel.read_debug_report(call.args.workspace, nullptr).message(), "");
+  const auto launch_with = [&](int32_t seq_len) {
+    std::vector<int32_t> lens = call.batch.seq_lens;
+    lens[3] = seq_len;
+    call.seq_lens = upload(lens);
+    call.args.ranges.seq_lens = call.seq_lens.data<int32_t>();
+    launch(call, kernel);
+  };
+  const auto expect_reported = [&](const std::string& part) {
+    const Status status = kernel.read_debug_report(call.args.workspace, nullptr);
+    EXPECT_EQ(status.code(), StatusCode::kDeviceCheckFailed) << part;
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  };
+  // A block that the sequence does not have, of which no token is chosen.
+  launch_with(kBlockSize + 1);
+  expect_reported("index logits: block_table[3][1] is ");
+  EXPECT_EQ(kernel.read_debug_report(call.args.workspace, nullptr).message(), "");
+  const int columns = call.args.max_blocks_per_seq * kBlockSize;
+  launch_with(columns + 9);
+  expect_reported("index logits: block_table[3][1] is ");
+  expect_reported("top-k: row 3 ends at " + std::to_string(columns + 9) +
+                  ": must be at most the number of columns");
+  EXPECT_EQ(kernel.read_debug_report(call.args.workspace, nullptr).message(), "");
+  // A sequence without any block: attention finds it too, and says so first.
+  call.args.num_blocks = 1;
+  launch_with(1);
+  expect_reported("of its block table is ");
+  expect_reported("index logits: block_table[");
+  // No number of blocks, no check of them.
+  call.args.num_blocks = 0;
+  launch_with(1);
+  EXPECT_EQ(kernel.read_debug_report(call.args.workspace, nullptr).message(), "");
+}
+
+TEST_F(SparseAttentionTest, TheCheckedBuildFindsNothingAndDidLook) {
+  if (device().emulator == nullptr) GTEST_SKIP() << "looks into the emulator; this is a GPU";
+  for (const SparseCase& c : {decode_case(2), prefill_case()}) {
+    Call call = make_call(c);
+    call.args.logits_bytes = 5 * 512 * 4;
+    device().emulator->reset_counters();
+    const SparseResults results = launch(call, prepare_on(checked_engine(), c));
+    EXPECT_GT(device().emulator->counters().checked_global_accesses, 0u);
+    expect_right(call, results);
+  }
 }
 
 }  // namespace

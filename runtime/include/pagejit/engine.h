@@ -20,6 +20,7 @@
 #include "pagejit/launch.h"
 #include "pagejit/merge_states.h"
 #include "pagejit/mla_cache.h"
+#include "pagejit/sparse_attention.h"
 #include "pagejit/spec.h"
 #include "pagejit/status.h"
 #include "pagejit/target.h"
@@ -140,6 +141,9 @@ class PAGEJIT_EXPORT Engine {
   // The kernels of a cascade (cascade.h), together.
   template <std::same_as<CascadeSpec> Spec>
   Result<CascadeKernel> prepare(const Spec& spec, int device = -1);
+  // Those of sparse attention (sparse_attention.h).
+  template <std::same_as<SparseAttentionSpec> Spec>
+  Result<SparseAttentionKernel> prepare(const Spec& spec, int device = -1);
 
   // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU.
   Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
@@ -147,6 +151,8 @@ class PAGEJIT_EXPORT Engine {
   Result<KernelInfo> precompile(const Spec& spec, const Target& target);
   template <std::same_as<CascadeSpec> Spec>
   Result<CascadeInfo> precompile(const Spec& spec, const Target& target);
+  template <std::same_as<SparseAttentionSpec> Spec>
+  Result<SparseAttentionInfo> precompile(const Spec& spec, const Target& target);
 
   // The source that precompile() would compile.
   Result<std::string> render(const KernelSpec& spec, const Target& target) const;
@@ -176,5 +182,11 @@ PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, in
 template <>
 PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
                                                       const Target& target);
+template <>
+PAGEJIT_EXPORT Result<SparseAttentionKernel> Engine::prepare(const SparseAttentionSpec& spec,
+                                                             int device);
+template <>
+PAGEJIT_EXPORT Result<SparseAttentionInfo> Engine::precompile(const SparseAttentionSpec& spec,
+                                                              const Target& target);
 
 }  // namespace pagejit
