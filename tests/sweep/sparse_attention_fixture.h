@@ -36,6 +36,7 @@ struct SparseCase {
   SparseUse use = SparseUse::kSeqLens;
   int top_k = 64;
   bool debug = false;
+  bool ds_mla = false;  // rows of 656 bytes
 };
 
 inline SparseCase decode_case(int next_n) {
@@ -56,6 +57,10 @@ inline KernelSpec attention_of(const SparseCase& c) {
   spec.head_size_v = 512;
   spec.latent = true;
   spec.kv_table = KvTable::kPositions;
+  if (c.ds_mla) {
+    spec.kv_dtype = DataType::kFloat8E4m3;
+    spec.kv_layout = KvLayout::kDsMla;
+  }
   return spec;
 }
 

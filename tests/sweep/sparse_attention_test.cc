@@ -14,8 +14,11 @@ namespace {
 TEST_F(SparseAttentionTest, IsDenseAttentionMaskedToTheGreatestTokens) {
   SparseCase all_tokens = decode_case(1);
   all_tokens.top_k = 1000;  // more than the table holds
-  for (const SparseCase& c :
-       {decode_case(1), decode_case(2), decode_case(4), all_tokens, prefill_case(), ends_case()}) {
+  SparseCase decode_ds_mla = decode_case(2);
+  SparseCase prefill_ds_mla = prefill_case();
+  decode_ds_mla.ds_mla = prefill_ds_mla.ds_mla = true;
+  for (const SparseCase& c : {decode_case(1), decode_case(2), decode_case(4), all_tokens,
+                              prefill_case(), ends_case(), decode_ds_mla, prefill_ds_mla}) {
     SCOPED_TRACE(static_cast<int>(c.use));
     Call call = make_call(c);
     const SparseResults results = launch(call, prepare_sparse(c));
