@@ -29,21 +29,19 @@ std::string gather_name(const GatherCacheSpec& spec) {
   name += "_d" + std::to_string(spec.head_size);
   if (value_head_size(spec) != spec.head_size) name += "_v" + std::to_string(spec.head_size_v);
   name += "_b" + std::to_string(spec.block_size);
-  if (spec.layout == KvLayout::kVllm) name += "_vllm";
+  if (spec.layout != KvLayout::kRows) name += "_" + std::string(layout_text(spec.layout));
   name += row_alignment_suffix(spec.row_alignment);
-  if (spec.ds_mla) name += "_ds_mla";
   return name + debug_suffix(spec.debug);
 }
 
 // The row of 656 bytes has one shape.
 Status check_ds_mla(const GatherCacheSpec& spec) {
-  const std::string where = " where ds_mla is 1";
+  const std::string where = " where layout is ds_mla (2)";
   const std::string scale = std::to_string(static_cast<int>(spec.scale));
   if (spec.kv_dtype != DataType::kFloat8E4m3) {
     return must_be("kv_dtype", type_text(spec.kv_dtype), "fp8_e4m3" + where);
   }
   if (spec.scale != KvScale::kNone) return must_be("scale", scale, "none (0)" + where);
-  if (spec.layout != KvLayout::kRows) return must_be("layout", "vllm (1)", "rows (0)" + where);
   if (spec.head_size != 576) {
     return must_be("head_size", std::to_string(spec.head_size), "576" + where);
   }
@@ -74,23 +72,26 @@ Status validate(const GatherCacheSpec& spec) {
   }
   if (Status s = check_scale(spec.scale); !s) return s;
   const std::string scale = "scale " + std::to_string(static_cast<int>(spec.scale));
+  const bool is_ds_mla = spec.layout == KvLayout::kDsMla;
   if (!is_small(spec.kv_dtype) && spec.scale != KvScale::kNone) {
     return invalid_spec(scale + ": must be none (0) where kv_dtype is " + type_text(spec.kv_dtype));
   }
   if (spec.kv_dtype == DataType::kInt4 && spec.scale != KvScale::kTokenHead) {
     return invalid_spec(scale + ": must be token_head (3) where kv_dtype is int4");
   }
-  if (is_small(spec.kv_dtype) && spec.scale == KvScale::kNone && !spec.ds_mla) {
+  if (is_small(spec.kv_dtype) && spec.scale == KvScale::kNone && !is_ds_mla) {
     return invalid_spec(scale +
                         ": must be tensor (1), head (2) or token_head (3) where kv_dtype is " +
                         type_text(spec.kv_dtype));
   }
-  if (Status s = check_layout(spec.layout, spec.head_size, spec.kv_dtype); !s) return s;
+  if (Status s = check_layout(spec.layout, KvLayout::kDsMla, spec.head_size, spec.kv_dtype); !s) {
+    return s;
+  }
   if (Status s = check_head_sizes(spec.head_size, spec.head_size_v, spec.kv_dtype); !s) return s;
   if (Status s = check_block_size(spec.block_size); !s) return s;
   const int widest = std::max(data_type_bytes(spec.kv_dtype), data_type_bytes(spec.out_dtype));
   if (Status s = check_alignment("row_alignment", spec.row_alignment, widest); !s) return s;
-  if (spec.ds_mla) return check_ds_mla(spec);
+  if (is_ds_mla) return check_ds_mla(spec);
   return check_codes_fill_bytes(spec.row_alignment, spec.kv_dtype, "out_dtype", spec.out_dtype);
 }
 
@@ -132,9 +133,9 @@ std::string canonical_text(const GatherCacheSpec& spec) {
                      text_field("head_size", spec.head_size);
   if (value_head_size(spec) != spec.head_size) text += text_field("head_size_v", spec.head_size_v);
   text += text_field("block_size", spec.block_size);
-  if (spec.layout == KvLayout::kVllm) text += text_field("layout", "vllm");
+  if (spec.layout != KvLayout::kRows) text += text_field("layout", layout_text(spec.layout));
   text += row_alignment_text(spec.row_alignment);
-  return text + text_switch("debug", spec.debug) + text_switch("ds_mla", spec.ds_mla);
+  return text + text_switch("debug", spec.debug);
 }
 
 template <>
@@ -168,7 +169,6 @@ Result<GatherCacheConfig> plan(const GatherCacheSpec& spec, const Target& target
                     .out = element_of(spec.out_dtype),
                     .scale = static_cast<pagejit_shared::KvScale>(spec.scale),
                     .layout = static_cast<pagejit_shared::KvLayout>(spec.layout),
-                    .ds_mla = spec.ds_mla,
                     .head_size = spec.head_size,
                     .head_size_v = value_head_size(spec),
                     .block_size = spec.block_size,
@@ -212,7 +212,6 @@ EntryText entry_text(const GatherCacheConfig& config) {
                      {"out", element_name(c.out)},
                      {"scale", scale_constant(c.scale)},
                      {"layout", layout_constant(c.layout)},
-                     {"ds_mla", bool_text(c.ds_mla)},
                      {"head_size", std::to_string(c.head_size)},
                      {"head_size_v", std::to_string(c.head_size_v)},
                      {"block_size", std::to_string(c.block_size)},

@@ -68,7 +68,7 @@ Status check_rows(const CacheWriteSpec& spec) {
       !s) {
     return s;
   }
-  return check_layout(spec.layout, spec.head_size, spec.kv_dtype);
+  return check_layout(spec.layout, KvLayout::kVllm, spec.head_size, spec.kv_dtype);
 }
 
 int vector_elements(const CacheWriteSpec& spec) {

@@ -30,7 +30,6 @@ std::string_view kind_name(QueryLengths queries) {
 
 // By their numbers.
 constexpr std::string_view kTableNames[] = {"blocks", "csr", "contiguous", "slots", "positions"};
-constexpr std::string_view kLayoutNames[] = {"rows", "vllm", "ds_mla"};
 
 // The fields that are written only where they are set.
 struct Switch {
@@ -134,7 +133,7 @@ std::string canonical_text(const KernelSpec& spec) {
     text += " table=" + std::string(kTableNames[static_cast<size_t>(spec.kv_table)]);
   }
   if (spec.kv_layout != KvLayout::kRows) {
-    text += " layout=" + std::string(kLayoutNames[static_cast<size_t>(spec.kv_layout)]);
+    text += " layout=" + std::string(layout_text(spec.kv_layout));
   }
   if (spec.kv_alignment != 16) text += " kv_alignment=" + std::to_string(spec.kv_alignment);
   for (const Switch& option : kSwitches) {

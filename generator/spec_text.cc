@@ -40,11 +40,11 @@ Status check_scale(KvScale scale) {
                     "none (0), tensor (1), head (2) and token_head (3)");
 }
 
-Status check_layout(KvLayout layout, int head_size, DataType kv_dtype) {
-  if (Status s = check_enum("layout", layout, KvLayout::kVllm, "rows (0) and vllm (1)"); !s) {
-    return s;
-  }
-  if (layout == KvLayout::kRows) return {};
+Status check_layout(KvLayout layout, KvLayout last, int head_size, DataType kv_dtype) {
+  const std::string_view legal =
+      last == KvLayout::kVllm ? "rows (0) and vllm (1)" : "rows (0), vllm (1) and ds_mla (2)";
+  if (Status s = check_enum("layout", layout, last, legal); !s) return s;
+  if (layout != KvLayout::kVllm) return {};
   if (kv_dtype == DataType::kInt4) {
     return Status(StatusCode::kInvalidArgument,
                   "layout vllm (1): must be rows (0) where kv_dtype is int4");
@@ -136,8 +136,11 @@ std::string scale_constant(pagejit_shared::KvScale scale) {
   return kNames[static_cast<int>(scale)];
 }
 
+std::string_view layout_text(KvLayout layout) { return kLayoutNames[static_cast<size_t>(layout)]; }
+
 std::string layout_constant(pagejit_shared::KvLayout layout) {
-  return layout == pagejit_shared::KvLayout::kRows ? "kRows" : "kVllm";
+  constexpr const char* kNames[] = {"kRows", "kVllm", "kDsMla"};
+  return kNames[static_cast<int>(layout)];
 }
 
 std::string rope_text(RopeStyle rope) {

@@ -40,8 +40,8 @@ Status check_enum(std::string_view field, Enum value, Enum last, std::string_vie
                                                   ": legal are " + std::string(legal));
 }
 Status check_scale(KvScale scale);
-// Also that chunks of keys divide the head, and that int4 has rows.
-Status check_layout(KvLayout layout, int head_size, DataType kv_dtype);
+// That it is not behind `last`, also that chunks of keys divide the head, and that int4 has rows.
+Status check_layout(KvLayout layout, KvLayout last, int head_size, DataType kv_dtype);
 // Head sizes of K and V (0: K's), in [1, 4096], of int4 even.
 Status check_head_sizes(int head_size, int head_size_v, DataType kv_dtype);
 // That a vector of `alignment` bytes of the wide type holds a byte of codes where kv_dtype is int4.
@@ -79,6 +79,9 @@ std::string element_name(pagejit_shared::Element element);
 // "token_head" and the like; the kernel's constants.
 std::string scale_text(KvScale scale);
 std::string scale_constant(pagejit_shared::KvScale scale);
+// By their numbers.
+inline constexpr std::string_view kLayoutNames[] = {"rows", "vllm", "ds_mla"};
+std::string_view layout_text(KvLayout layout);
 std::string layout_constant(pagejit_shared::KvLayout layout);
 std::string rope_text(RopeStyle rope);
 std::string rope_constant(pagejit_shared::RopeStyle rope);

@@ -68,9 +68,13 @@ struct GatheredSide {
   KvStrides strides;
 };
 
+bool is_ds_mla(const pagejit_shared::GatherCacheConfig& c) {
+  return c.layout == pagejit_shared::KvLayout::kDsMla;
+}
+
 Status check_side(const pagejit_shared::GatherCacheConfig& c, const GatheredSide& side) {
   // In the row of 656 bytes vectors of bf16 and single scales are wider than those of codes.
-  const int vector = c.ds_mla ? std::max(2 * c.vector_elements, 4) : c.vector_elements;
+  const int vector = is_ds_mla(c) ? std::max(2 * c.vector_elements, 4) : c.vector_elements;
   Status status = check_pointer(side.cache_name, side.cache, bytes_of(vector, c.kv));
   if (status) status = check_pointer(side.out_name, side.out, bytes_of(c.vector_elements, c.out));
   if (status && c.scale != SharedScale::kNone) {
@@ -80,7 +84,7 @@ Status check_side(const pagejit_shared::GatherCacheConfig& c, const GatheredSide
       {"block", side.strides.block}, {"head", side.strides.head}, {"token", side.strides.token}};
   for (const auto& [name, stride] : strides) {
     // Tokens have no stride of their own in the other layout.
-    if (name[0] == 't' && c.layout != pagejit_shared::KvLayout::kRows) continue;
+    if (name[0] == 't' && c.layout == pagejit_shared::KvLayout::kVllm) continue;
     if (status) status = check_stride(name, stride, vector);
     if (!status && stride % vector != 0) {
       return status.with_context(format("strides of {}", side.cache_name));
@@ -92,10 +96,10 @@ Status check_side(const pagejit_shared::GatherCacheConfig& c, const GatheredSide
 Status check_gather(const pagejit_shared::GatherCacheConfig& c, const GatherCacheArgs& args) {
   Status status = check_count("num_tokens", args.num_tokens, 0, kMaxGridX);
   if (status) status = check_count("num_seqs", args.num_seqs, 1, INT32_MAX);
-  const int most_heads = c.ds_mla ? 1 : kMaxGridYZ;
+  const int most_heads = is_ds_mla(c) ? 1 : kMaxGridYZ;
   if (status) status = check_count("num_kv_heads", args.num_kv_heads, 1, most_heads);
-  if (status && c.ds_mla && args.v_cache != nullptr) {
-    status = invalid("v_cache: must be null where the spec has ds_mla");
+  if (status && is_ds_mla(c) && args.v_cache != nullptr) {
+    status = invalid("v_cache: must be null where layout is ds_mla");
   }
   if (status) {
     status = check_side(

@@ -34,7 +34,7 @@ struct SourceRow {
 
   PAGEJIT_DEVICE KvBits load(int element) const {
     KvBits bits = {};
-    if constexpr (C.layout == KvLayout::kRows) {
+    if constexpr (C.layout != KvLayout::kVllm) {
       bits.load_nc(element_at<C.kv>(row(), element));
     } else if (is_value) {
       const int64_t first = static_cast<int64_t>(element) * C.block_size + in_block;
@@ -110,7 +110,7 @@ PAGEJIT_DEVICE void gather_cache(const GatherCacheParams& params) {
   for (int element = dev::thread_idx() % C.threads_per_row * C.vector_elements;
        element < end_element; element += C.threads_per_row * C.vector_elements) {
     void* to = element_at<C.out>(out, out_row + element);
-    if constexpr (C.ds_mla) {
+    if constexpr (C.layout == KvLayout::kDsMla) {
       load_ds_mla<C>(source.row(), element).store(to);
     } else {
       from_cache<C>(source.load(element), scale).store(to);

@@ -46,8 +46,7 @@ struct GatherCacheConfig {
   Element kv;
   Element out;
   KvScale scale;
-  KvLayout layout;
-  bool ds_mla;      // rows of MlaFormat::kDsMla, only K
+  KvLayout layout;  // kDsMla: only K
   int head_size;    // of K
   int head_size_v;  // of V
   int block_size;

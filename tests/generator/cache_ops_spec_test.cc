@@ -51,23 +51,23 @@ TEST(CacheOpsSpecTest, EachRuleNamesItsFieldAndWhatIsLegal) {
             "row_alignment 2: must be a power of two in [4, 16]");
   const auto ds_mla = [&](auto change) {
     return message([&](auto& s) {
-      s.ds_mla = true, s.kv_dtype = kE4M3, s.head_size = 576;
+      s.layout = KvLayout::kDsMla, s.kv_dtype = kE4M3, s.head_size = 576;
       change(s);
     });
   };
   EXPECT_EQ(ds_mla([](auto&) {}), "");
   EXPECT_EQ(ds_mla([](auto& s) { s.kv_dtype = kBF16; }),
-            "kv_dtype bf16: must be fp8_e4m3 where ds_mla is 1");
+            "kv_dtype bf16: must be fp8_e4m3 where layout is ds_mla (2)");
   EXPECT_EQ(ds_mla([](auto& s) { s.scale = KvScale::kTensor; }),
-            "scale 1: must be none (0) where ds_mla is 1");
-  EXPECT_EQ(ds_mla([](auto& s) { s.layout = KvLayout::kVllm; }),
-            "layout vllm (1): must be rows (0) where ds_mla is 1");
+            "scale 1: must be none (0) where layout is ds_mla (2)");
+  EXPECT_EQ(message([](auto& s) { s.layout = static_cast<KvLayout>(3); }),
+            "layout 3: legal are rows (0), vllm (1) and ds_mla (2)");
   EXPECT_EQ(ds_mla([](auto& s) { s.head_size = 512; }),
-            "head_size 512: must be 576 where ds_mla is 1");
+            "head_size 512: must be 576 where layout is ds_mla (2)");
   EXPECT_EQ(ds_mla([](auto& s) { s.head_size_v = 512; }),
-            "head_size_v 512: must be 0 where ds_mla is 1");
+            "head_size_v 512: must be 0 where layout is ds_mla (2)");
   EXPECT_EQ(ds_mla([](auto& s) { s.row_alignment = 2; }),
-            "row_alignment 2: must be at least 4 where ds_mla is 1");
+            "row_alignment 2: must be at least 4 where layout is ds_mla (2)");
 }
 
 TEST(CacheOpsSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
@@ -78,8 +78,10 @@ TEST(CacheOpsSpecTest, CanonicalTextHasEveryFieldThatIsSet) {
           GatherCacheSpec{kInt8, kF16, KvScale::kTokenHead, KvLayout::kVllm, 96, 64, 8, 4, true}),
       "gather_cache kv=int8 out=f16 scale=token_head head_size=96 head_size_v=64 block_size=8 "
       "layout=vllm row_alignment=4 debug=1");
-  EXPECT_EQ(canonical_text(GatherCacheSpec{.kv_dtype = kE4M3, .head_size = 576, .ds_mla = true}),
-            "gather_cache kv=fp8_e4m3 out=bf16 scale=none head_size=576 block_size=16 ds_mla=1");
+  EXPECT_EQ(
+      canonical_text(
+          GatherCacheSpec{.kv_dtype = kE4M3, .layout = KvLayout::kDsMla, .head_size = 576}),
+      "gather_cache kv=fp8_e4m3 out=bf16 scale=none head_size=576 block_size=16 layout=ds_mla");
 }
 
 }  // namespace

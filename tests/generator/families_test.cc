@@ -129,7 +129,8 @@ TEST(FamiliesTest, EachSpecHasItsOwnTextAndKernelName) {
   specs.emplace_back(GatherCacheSpec{.head_size = 64});
   specs.emplace_back(GatherCacheSpec{.block_size = 64});
   specs.emplace_back(GatherCacheSpec{.row_alignment = 8});
-  specs.emplace_back(GatherCacheSpec{.kv_dtype = kE4M3, .head_size = 576, .ds_mla = true});
+  specs.emplace_back(
+      GatherCacheSpec{.kv_dtype = kE4M3, .layout = KvLayout::kDsMla, .head_size = 576});
   specs.emplace_back(ConvertFloat8Spec{kE4M3, kBF16});
   specs.emplace_back(ConvertFloat8Spec{kF32, kE5M2});
   const auto add_mla = [&](auto change) {

@@ -87,7 +87,9 @@ TEST(GoldenSourceTest, OtherFamilies) {
   compare_golden(CopyBlocksSpec{}, false);
   compare_golden(GatherCacheSpec{}, false);
   compare_golden(
-      GatherCacheSpec{.kv_dtype = DataType::kFloat8E4m3, .head_size = 576, .ds_mla = true}, false);
+      GatherCacheSpec{
+          .kv_dtype = DataType::kFloat8E4m3, .layout = KvLayout::kDsMla, .head_size = 576},
+      false);
   compare_golden(ConvertFloat8Spec{}, false);
   compare_golden(MlaCacheWriteSpec{.format = MlaFormat::kDsMla, .rope = RopeStyle::kNeox}, false);
   compare_golden(IndexKeyWriteSpec{}, false);

@@ -32,10 +32,12 @@ std::vector<uint8_t> random_cache(DataType type, int64_t elements, SplitMix64& r
   return bytes;
 }
 
+bool is_ds_mla(const GatherCacheSpec& spec) { return spec.layout == KvLayout::kDsMla; }
+
 KvStrides strides_of(const GatherOptions& o, bool is_value) {
   const int64_t bs = o.spec.block_size;
   // Bytes, with a gap behind each block.
-  if (o.spec.ds_mla) return {bs * kDsMlaRowBytes + 16, 0, kDsMlaRowBytes};
+  if (is_ds_mla(o.spec)) return {bs * kDsMlaRowBytes + 16, 0, kDsMlaRowBytes};
   const int64_t d = is_value ? value_head_size(o.spec) : o.spec.head_size;
   const int64_t h = o.num_kv_heads;
   if (o.spec.layout == KvLayout::kVllm) return {bs * h * d, 0, bs * d};
@@ -46,13 +48,13 @@ int64_t cache_index(const GatherOptions& o, bool is_value, int64_t block, int64_
                     int i) {
   const KvStrides strides = strides_of(o, is_value);
   const int64_t base = block * strides.block + head * strides.head;
-  if (o.spec.layout == KvLayout::kRows) return base + token * strides.token + i;
+  if (o.spec.layout != KvLayout::kVllm) return base + token * strides.token + i;
   if (is_value) return base + int64_t{i} * o.spec.block_size + token;
   const int64_t x = 16 / data_type_bytes(o.spec.kv_dtype);
   return base + (i / x) * o.spec.block_size * x + token * x + i % x;
 }
 
-// Rows of MlaFormat::kDsMla: all codes, scales of all sizes, then bf16.
+// Rows of KvLayout::kDsMla: all codes, scales of all sizes, then bf16.
 std::vector<uint8_t> random_ds_mla_cache(const GatherOptions& o, SplitMix64& rng) {
   const KvStrides strides = strides_of(o, false);
   std::vector<uint8_t> cache = random_bytes(static_cast<size_t>(o.num_blocks * strides.block), rng);
@@ -96,7 +98,7 @@ struct GatherBatch {
 GatherBatch make_gather(const GatherOptions& o) {
   GatherBatch batch;
   SplitMix64 rng(7);
-  batch.k = o.spec.ds_mla
+  batch.k = is_ds_mla(o.spec)
                 ? random_ds_mla_cache(o, rng)
                 : random_cache(o.spec.kv_dtype, o.num_blocks * strides_of(o, false).block, rng);
   batch.v = random_cache(o.spec.kv_dtype, o.num_blocks * strides_of(o, true).block, rng);
@@ -151,7 +153,7 @@ std::vector<uint8_t> wanted_rows(const GatherOptions& o, const GatherBatch& batc
         const float scale = o.spec.scale == KvScale::kNone ? 1.0f : scales[static_cast<size_t>(at)];
         for (int i = 0; i < head_size; ++i) {
           const int64_t at_element = cache_index(o, is_value, block, token, head, i);
-          if (o.spec.ds_mla && !is_value) {
+          if (is_ds_mla(o.spec) && !is_value) {
             put_element(o.spec.out_dtype, rows, out + i,
                         get_ds_mla_element(cache, at_element - i, i));
             continue;

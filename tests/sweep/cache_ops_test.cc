@@ -226,7 +226,8 @@ TEST_F(CacheOpsTest, RowsOf656BytesAreGathered) {
                    .num_kv_heads = 1,
                    .num_blocks = 20});
   };
-  GatherCacheSpec spec{.kv_dtype = kE4m3, .head_size = 576, .block_size = 64, .ds_mla = true};
+  GatherCacheSpec spec{
+      .kv_dtype = kE4m3, .layout = KvLayout::kDsMla, .head_size = 576, .block_size = 64};
   const std::vector<std::vector<int>> tables = {{1},
                                                 {64},
                                                 {128},
@@ -333,8 +334,8 @@ TEST_F(CacheOpsTest, BadArgumentsAreNamed) {
                 .launch(two_sizes, nullptr)
                 .message(),
             "v_out_stride_head 4: must be a multiple of 8 elements");
-  const GatherCacheKernel ds_mla = prepare_family(
-      GatherCacheSpec{.kv_dtype = kE4m3, .head_size = 576, .row_alignment = 4, .ds_mla = true});
+  const GatherCacheKernel ds_mla = prepare_family(GatherCacheSpec{
+      .kv_dtype = kE4m3, .layout = KvLayout::kDsMla, .head_size = 576, .row_alignment = 4});
   GatherCacheArgs latent = rows;
   latent.block_table = latent.cu_seq_lens = memory.data<int32_t>();
   latent.k_strides = {656 * 16 + 2, 0, 656};
@@ -344,7 +345,7 @@ TEST_F(CacheOpsTest, BadArgumentsAreNamed) {
   EXPECT_EQ(ds_mla.launch(latent, nullptr).message(), "");
   latent.v_cache = memory.data();
   EXPECT_EQ(ds_mla.launch(latent, nullptr).message(),
-            "v_cache: must be null where the spec has ds_mla");
+            "v_cache: must be null where layout is ds_mla");
   latent.num_kv_heads = 2;
   EXPECT_EQ(ds_mla.launch(latent, nullptr).message(), "num_kv_heads 2: must be in [1, 1]");
   ConvertFloat8Args values{.from = memory.data(), .to = memory.data(), .count = 12};

@@ -87,8 +87,8 @@ void add_flashinfer_mla(std::vector<MlaSweepCase>& cases) {
   }
 }
 
-// 3 and 5 sequences of 1,025 and 1,027 tokens, 32 heads, 32 and 8 KV heads, K of 128, 192 and 576, V
-// of 128 and 512, blocks of 1 and 16; a KV head of 576 elements alone holds V too, as MLA has it.
+// 3 and 5 sequences of 1,025 and 1,027 tokens, 32 heads, 32 and 8 KV heads, K of 128, 192 and 576,
+// V of 128 and 512, blocks of 1 and 16; a KV head of 576 elements alone holds V too, as MLA has it.
 void add_triton_decode(std::vector<MlaSweepCase>& cases) {
   struct Sizes {
     int k;

@@ -160,14 +160,15 @@ class PlantedFamilyBugTest : public EmulatorTest {
                                .block_size = 5};
     const GatherCacheSpec latent{.kv_dtype = DataType::kFloat8E4m3,
                                  .out_dtype = DataType::kFloat16,
+                                 .layout = KvLayout::kDsMla,
                                  .head_size = 576,
-                                 .block_size = 7,
-                                 .ds_mla = true};
+                                 .block_size = 7};
     for (const GatherCacheSpec& spec : {wide, small, int4, latent}) {
       EXPECT_TRUE(bugged.prepare(spec).is_ok());
+      const bool is_latent = spec == latent;
       const std::string fault = check_gather_cache(
           bugged, session(),
-          {.spec = spec, .with_values = !spec.ds_mla, .num_kv_heads = spec.ds_mla ? 1 : 3});
+          {.spec = spec, .with_values = !is_latent, .num_kv_heads = is_latent ? 1 : 3});
       if (!fault.empty()) return fault;
     }
     return "";

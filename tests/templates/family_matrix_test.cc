@@ -74,8 +74,10 @@ TEST_P(FamilyMatrixTest, CacheOperationsCompileWithoutSpills) {
   for (const int alignment : {1, 16}) expect_clean(CopyBlocksSpec{alignment, alignment == 1});
   for (const DataType wide : kWideTypes) {
     expect_clean(GatherCacheSpec{.kv_dtype = wide, .out_dtype = wide});
-    expect_clean(GatherCacheSpec{
-        .kv_dtype = DataType::kFloat8E4m3, .out_dtype = wide, .head_size = 576, .ds_mla = true});
+    expect_clean(GatherCacheSpec{.kv_dtype = DataType::kFloat8E4m3,
+                                 .out_dtype = wide,
+                                 .layout = KvLayout::kDsMla,
+                                 .head_size = 576});
     expect_clean(GatherCacheSpec{.kv_dtype = DataType::kInt4,
                                  .out_dtype = wide,
                                  .scale = KvScale::kTokenHead,

@@ -70,6 +70,10 @@ struct PAGEJIT_EXPORT GatherCacheSpec {
   DataType kv_dtype = DataType::kBFloat16;   // of the caches: any type
   DataType out_dtype = DataType::kBFloat16;  // f16, bf16 or f32
   KvScale scale = KvScale::kNone;  // kNone unless kv_dtype has 8 bits; kTokenHead where it is int4
+  // With kDsMla (vLLM: cp_gather_and_upconvert_fp8_kv_cache) there is no V and one KV head;
+  // kv_dtype is fp8_e4m3, scale kNone, head_size 576, head_size_v 0, row_alignment at least 4.
+  // Latent caches of other formats are gathered as K of one head, of head_size kv_lora_rank +
+  // qk_rope_head_dim.
   KvLayout layout = KvLayout::kRows;
   int head_size = 128;  // as in CacheWriteSpec
   int head_size_v = 0;
@@ -78,11 +82,6 @@ struct PAGEJIT_EXPORT GatherCacheSpec {
   // out_dtype.
   int row_alignment = 16;
   bool debug = false;  // check every block id, report that of the lowest token
-  // Rows of MlaFormat::kDsMla (mla_cache.h; vLLM: cp_gather_and_upconvert_fp8_kv_cache): kv_dtype
-  // e4m3, scale kNone, layout kRows, head_size 576, head_size_v 0, row_alignment at least 4. There
-  // is no V, one KV head, and k_strides count bytes. Latent caches of other formats are gathered as
-  // K of one head, of head_size kv_lora_rank + qk_rope_head_dim.
-  bool ds_mla = false;
 
   bool operator==(const GatherCacheSpec&) const = default;
 };
@@ -93,8 +92,8 @@ constexpr int value_head_size(const GatherCacheSpec& spec) {
 }
 
 // The canonical text is e.g. "gather_cache kv=fp8_e4m3 out=bf16 scale=head head_size=128
-// block_size=16"; head_size_v, layout=vllm, row_alignment, debug and ds_mla follow where they are
-// not the default.
+// block_size=16"; head_size_v, layout=vllm (or layout=ds_mla), row_alignment and debug follow where
+// they are not the default.
 template <>
 PAGEJIT_EXPORT Status validate(const GatherCacheSpec& spec);
 template <>
