@@ -214,8 +214,8 @@ TEST_F(CacheOpsTest, LatentRowsAreGathered) {
   }
 }
 
-// vLLM's table of cp_gather_and_upconvert_fp8_kv_cache, its long sequence of 8,192 tokens among it;
-// other types, blocks and alignments.
+// vLLM's table of cp_gather_and_upconvert_fp8_kv_cache, its sequences of 8k and 128k tokens among
+// it; other types, blocks and alignments.
 TEST_F(CacheOpsTest, RowsOf656BytesAreGathered) {
   const auto widen = [&](const std::vector<int>& seq_lens, const GatherCacheSpec& spec,
                          bool with_starts) {
@@ -235,7 +235,8 @@ TEST_F(CacheOpsTest, RowsOf656BytesAreGathered) {
                                                 {256, 128, 384},
                                                 std::vector<int>(4, 128),
                                                 std::vector<int>(16, 64),
-                                                {8192}};
+                                                {8192},
+                                                {131072}};
   for (const std::vector<int>& seq_lens : tables) {
     for (const bool with_starts : {false, true}) {
       EXPECT_EQ(widen(seq_lens, spec, with_starts), "") << seq_lens.size() << " sequences";

@@ -8,6 +8,7 @@
 #include "tests/sweep/family_test.h"
 #include "tests/sweep/index_logits_batch.h"
 #include "tests/sweep/sweep_main.h"
+#include "tools/reference/random.h"
 
 namespace pagejit {
 namespace {
@@ -106,6 +107,35 @@ TEST_F(IndexLogitsTest, LongRows) {
   EXPECT_EQ(
       logits({.spec = {.num_heads = 64, .block_size = 64}, .lengths = {8000, 70}, .next_n = 2}),
       "");
+}
+
+// vLLM's table (test_deepgemm_attention.py): 512 rows of up to 1,024 keys; 4 and 2 sequences of
+// about 2,048 tokens with 1, 2 and 4 query tokens; 32 heads of 128. Without --all 32 of the rows.
+TEST_F(IndexLogitsTest, DeepGemmsShapes) {
+  SplitMix64 rng(1);
+  const auto draw = [&](int count, int least, int most) {
+    std::vector<int> lengths;
+    for (int i = 0; i < count; ++i) {
+      lengths.push_back(least + static_cast<int>(rng.below(most - least + 1)));
+    }
+    return lengths;
+  };
+  EXPECT_EQ(logits({.spec = {.num_heads = 32},
+                    .lengths = draw(run_all() ? 512 : 32, 1, 1024),
+                    .num_keys = 1224,
+                    .last_begin = 200}),
+            "");
+  struct Batch {
+    int num_seqs;
+    int next_n;
+  };
+  for (const auto [num_seqs, next_n] : {Batch{4, 1}, {2, 2}, {2, 4}}) {
+    EXPECT_EQ(logits({.spec = {.num_heads = 32, .block_size = 64},
+                      .lengths = draw(num_seqs, 1638, 2458),
+                      .next_n = next_n}),
+              "")
+        << num_seqs << " sequences";
+  }
 }
 
 // The logits need not lie in memory all at once.
