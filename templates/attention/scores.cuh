@@ -47,8 +47,7 @@ PAGEJIT_DEVICE void add_codes(Scores& scores, const KvStage& stage, const Query&
 #pragma unroll
         for (int j = 0; j < kConfig.row_tiles; ++j) {
 #pragma unroll
-          for (int h = 0; h < 2; ++h)
-            scores[i][j][half * 2 + h] += sums[i][j][half * 2 + h] * scale;
+          for (int e = half * 2; e < half * 2 + 2; ++e) scores[i][j][e] += sums[i][j][e] * scale;
         }
       }
     }

@@ -1330,7 +1330,7 @@ PAGEJIT_DEVICE constexpr int unrolled_depths() {
   return Traits::kDepthTiles;
 }
 
-#line 59 "attention/scores.cuh"
+#line 58 "attention/scores.cuh"
 PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Query& query) {
 #pragma unroll
   for (int i = 0; i < Traits::kTokenTiles; ++i) {
@@ -1340,26 +1340,26 @@ PAGEJIT_DEVICE void compute_scores(Scores& scores, const KvStage& stage, const Q
       for (int e = 0; e < 4; ++e) scores[i][j][e] = 0.0f;
     }
   }
-#line 92 "attention/scores.cuh"
+#line 91 "attention/scores.cuh"
   constexpr int kUnrolled = unrolled_depths();
 #pragma unroll kUnrolled
   for (int depth = 0; depth < Traits::kDepthTiles; ++depth) {
-#line 98 "attention/scores.cuh"
+#line 97 "attention/scores.cuh"
     uint32_t b[kConfig.row_tiles][2];
-#line 100 "attention/scores.cuh"
+#line 99 "attention/scores.cuh"
 #pragma unroll
     for (int j = 0; j < kConfig.row_tiles; ++j) query.fragment(b[j], j, depth);
 #pragma unroll
     for (int i = 0; i < Traits::kTokenTiles; ++i) {
-#line 110 "attention/scores.cuh"
+#line 109 "attention/scores.cuh"
       uint32_t a[4];
       load_k(a, stage, i, depth);
 #pragma unroll
       for (int j = 0; j < kConfig.row_tiles; ++j) mma(scores[i][j], a, b[j][0], b[j][1]);
-#line 115 "attention/scores.cuh"
+#line 114 "attention/scores.cuh"
     }
   }
-#line 156 "attention/scores.cuh"
+#line 155 "attention/scores.cuh"
 }
 #line 111 "attention/attention.cu.tmpl"
 #line 1 "attention/score_change.cuh"

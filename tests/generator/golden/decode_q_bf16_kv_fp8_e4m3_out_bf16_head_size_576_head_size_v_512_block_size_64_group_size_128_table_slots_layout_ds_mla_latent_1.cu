@@ -32,7 +32,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 186000,
 #line 74 "attention/attention.cu.tmpl"
 };
-... sha256 979393aa843a07a520577f0fccc1d95a7599c5f32cd7ea7af12128ef1c76323a ...
+... sha256 997bb113321571564548e6e59cf00587036865cc8d0526d4a54a7b87354ebaea ...
 PAGEJIT_KERNEL(256, 1)
 pagejit_decode_bf16_kv_fp8_e4m3_d576_v512_b64_g128_slots_ds_mla_latent(const __grid_constant__ AttentionParams params) {
 #line 137 "attention/attention.cu.tmpl"

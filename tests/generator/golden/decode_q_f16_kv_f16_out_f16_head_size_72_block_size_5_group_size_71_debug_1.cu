@@ -30,7 +30,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .debug = true,
 #line 74 "attention/attention.cu.tmpl"
 };
-... sha256 7d146ecef75e31c51ba62bb893b76cb0e1478cac6a1d36d11ff7b2cb5ffca743 ...
+... sha256 8600f0dc29bf13994c8579a9090c5430cb874f7a589a734e240f54d5b9b0c354 ...
 PAGEJIT_KERNEL(96, 2)
 pagejit_decode_f16_d72_b5_g71_debug(const __grid_constant__ AttentionParams params) {
 #line 137 "attention/attention.cu.tmpl"

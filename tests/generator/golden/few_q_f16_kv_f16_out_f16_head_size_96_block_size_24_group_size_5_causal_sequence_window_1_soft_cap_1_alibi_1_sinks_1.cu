@@ -40,7 +40,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 79872,
 #line 74 "attention/attention.cu.tmpl"
 };
-... sha256 8b94caba5eb43ef330406ab0f54066e1bdeb14259399ff8da95207ca3f5e1c74 ...
+... sha256 0560a6ee0eff1b6c2e880f7c32aba8629f4890e9158bd47b186f8024d3e2e667 ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_few_f16_d96_b24_g5_maybe_causal_window_cap_alibi_sinks(const __grid_constant__ AttentionParams params) {
 #line 137 "attention/attention.cu.tmpl"

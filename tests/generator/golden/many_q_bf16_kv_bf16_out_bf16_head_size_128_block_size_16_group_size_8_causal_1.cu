@@ -32,7 +32,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 52224,
 #line 74 "attention/attention.cu.tmpl"
 };
-... sha256 2acc50cec9a002f97ab2d437c8fac50c2b4ee1cddfda3cc3a0f9269c4fcecb86 ...
+... sha256 ce4dbeb6b0b39ccde213eb1cef66c9720dd4e44077dcb801352b34528defcfbc ...
 PAGEJIT_KERNEL(128, 2)
 pagejit_attention_many_bf16_d128_b16_g8_causal(const __grid_constant__ AttentionParams params) {
 #line 137 "attention/attention.cu.tmpl"
