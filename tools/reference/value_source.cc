@@ -121,14 +121,14 @@ std::array<float, 4> ValueSource::draw_ds_mla(SplitMix64& rng, float* row) const
   const int num_scales = static_cast<int>(scales.size());
   for (int i = 0; i < options_.spec.head_size; ++i) {
     const float drawn = options_.vllm_values ? uniform_most * rng.uniform() : small_value(rng);
-    if (i >= num_codes) {
-      row[i] = round_to_type(DataType::kBFloat16, is_extreme() ? drawn * extreme_scale : drawn);
+    if (i < num_codes) {
+      const float scale = scales[static_cast<size_t>(i / (num_codes / num_scales))];
+      row[i] = round_to_type(type, is_extreme() ? drawn : spread(rng, type, drawn) / scale);
       continue;
     }
-    const float scale = scales[static_cast<size_t>(i / (num_codes / num_scales))];
-    float code = is_extreme() ? drawn : spread(rng, type, drawn) / scale;
-    if (is_extreme_element(i)) code = is_negative ? -extreme_key_ : extreme_key_;
-    row[i] = round_to_type(type, code);
+    float value = drawn;
+    if (is_extreme_element(i)) value = is_negative ? -extreme_key_ : extreme_key_;
+    row[i] = round_to_type(DataType::kBFloat16, is_extreme() ? value * extreme_scale : value);
   }
   return scales;
 }
@@ -151,9 +151,18 @@ void ValueSource::draw_uniform(SplitMix64& rng, DataType type, float* row) const
   }
 }
 
+// Where K's rows hold V, elements of K alone, if there are any: else a result would be a few large
+// elements that have the error of one sum of probabilities in common, and the rest beside them, and
+// the naive computation's error by chance much smaller.
 bool ValueSource::is_extreme_element(int i) const {
-  const int distance = options_.spec.head_size / kExtremeElements;
-  return is_extreme() && i % distance == 2 && i / distance < kExtremeElements;
+  if (!is_extreme()) return false;
+  const KernelSpec& spec = options_.spec;
+  const int rest = spec.head_size - value_head_size(spec);
+  const int begin = spec.latent && rest >= kExtremeElements ? value_head_size(spec) : 0;
+  const int distance = (spec.head_size - begin) / kExtremeElements;
+  const int place = i - begin;
+  return place >= 0 && place % distance == std::min(2, distance - 1) &&
+         place / distance < kExtremeElements;
 }
 
 // Beside large scores the small part is a multiple of 1/4, its products of 1/16; with |q.k| <
