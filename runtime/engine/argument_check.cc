@@ -19,6 +19,18 @@ Status empty_handle() {
   return invalid("the Kernel is empty: launch one that Engine::prepare() returned");
 }
 
+Status bad_workspace(const void* workspace, size_t bytes, size_t needed, std::string_view launch) {
+  std::string message;
+  if (workspace == nullptr) {
+    message = "workspace is null";
+  } else if (bytes < needed) {
+    message = format("workspace_bytes {}: too small", bytes);
+  } else {
+    message = format("workspace is {}: must be aligned to {} bytes", workspace, kWorkspaceAlign);
+  }
+  return Status(StatusCode::kWorkspace, format("{}; {} needs {} bytes", message, launch, needed));
+}
+
 Status check_stride(const char* name, int64_t stride, int vector_elements) {
   if (stride % vector_elements == 0) return {};
   return invalid(format("{} {}: must be a multiple of {} elements", name, stride, vector_elements));

@@ -2,9 +2,11 @@
 // sentences are made out of line. Thread-safety: free functions without state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "pagejit/status.h"
@@ -33,6 +35,18 @@ inline bool bad(const void* pointer, uintptr_t alignment) {
 inline Status check_pointer(const char* name, const void* pointer, uintptr_t alignment) {
   return bad(pointer, alignment) ? bad_pointer(name, pointer, alignment) : Status();
 }
+
+// Workspaces of attention, and what lies in their parts.
+inline constexpr size_t kWorkspaceAlign = 256;
+inline size_t round_up_part(size_t bytes) {
+  return (bytes + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign;
+}
+inline bool has_workspace(const void* workspace, size_t bytes, size_t needed) {
+  return !bad(workspace, kWorkspaceAlign) && bytes >= needed;
+}
+// kWorkspace: why has_workspace() is false for `launch`, in words.
+[[gnu::cold]] Status bad_workspace(const void* workspace, size_t bytes, size_t needed,
+                                   std::string_view launch);
 
 // A stride of `elements` must be a multiple of a vector.
 Status check_stride(const char* name, int64_t stride, int vector_elements);

@@ -13,10 +13,6 @@
 namespace pagejit {
 namespace {
 
-constexpr size_t kAlign = 256;
-
-size_t round_up(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
-
 // Where the parts of the workspace are, in bytes from its start; cascade.h describes them.
 struct CascadeLayout {
   size_t lse = 0;
@@ -26,8 +22,8 @@ struct CascadeLayout {
   CascadeLayout(size_t attention_bytes, int64_t num_levels, int64_t num_query_tokens,
                 int64_t num_heads, int head_size) {
     const auto rows = static_cast<size_t>(num_levels * num_query_tokens * num_heads);
-    lse = round_up(attention_bytes);
-    out = lse + round_up(rows * sizeof(float));
+    lse = round_up_part(attention_bytes);
+    out = lse + round_up_part(rows * sizeof(float));
     bytes = out + rows * static_cast<size_t>(head_size) * sizeof(float);
   }
 };
@@ -201,22 +197,10 @@ Status check_counts(const LoadedCascade& loaded, const CascadeArgs& args) {
 
 Status check_memory(const CascadeArgs& args, size_t needed) {
   if (misaligned(args.lse, alignof(float))) return bad_pointer("lse", args.lse, alignof(float));
-  if (args.workspace != nullptr && args.workspace_bytes >= needed &&
-      !misaligned(args.workspace, kAlign)) {
-    return {};
-  }
-  std::string message;
-  if (args.workspace == nullptr) {
-    message = "workspace is null";
-  } else if (args.workspace_bytes < needed) {
-    message = format("workspace_bytes {}: too small", args.workspace_bytes);
-  } else {
-    message = format("workspace is {}: must be aligned to {} bytes", args.workspace, kAlign);
-  }
-  return Status(StatusCode::kWorkspace,
-                format("{}; this cascade ({} levels, {} query tokens, {} KV heads) needs {} "
-                       "bytes",
-                       message, args.num_levels, args.num_query_tokens, args.num_kv_heads, needed));
+  if (has_workspace(args.workspace, args.workspace_bytes, needed)) return {};
+  return bad_workspace(args.workspace, args.workspace_bytes, needed,
+                       format("this cascade ({} levels, {} query tokens, {} KV heads)",
+                              args.num_levels, args.num_query_tokens, args.num_kv_heads));
 }
 
 Status launch_cascade(const LoadedCascade& loaded, const CascadeArgs& args, Stream stream) {

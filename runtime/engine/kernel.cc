@@ -163,9 +163,9 @@ Status check_workspace_start(const void* workspace) {
   if (workspace == nullptr) {
     return Status(StatusCode::kWorkspace, "workspace is null: must be a device pointer");
   }
-  if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
-    return Status(StatusCode::kWorkspace,
-                  format("workspace is {}: must be aligned to 256 bytes", workspace));
+  if (misaligned(workspace, kWorkspaceAlign)) {
+    return Status(StatusCode::kWorkspace, format("workspace is {}: must be aligned to {} bytes",
+                                                 workspace, kWorkspaceAlign));
   }
   return {};
 }

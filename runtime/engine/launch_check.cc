@@ -15,7 +15,6 @@ namespace {
 
 constexpr uintptr_t kVectorBytes = 16;  // what one access of q, out and the workspace moves
 constexpr int64_t kRowElements = 8;     // strides of q and out
-constexpr uintptr_t kWorkspaceAlign = 256;
 
 // Where V lies.
 const void* value_cache(const pagejit_shared::AttentionConfig& config, const AttentionArgs& args) {
@@ -307,23 +306,11 @@ Status check_workspace(const LoadedAttention& kernel, const AttentionArgs& args,
   const int sequences = kernel.split_sequences(args);
   const size_t needed = kernel.workspace_bytes(sequences, args.num_kv_heads, num_splits);
   if (needed == 0) return {};
-  if (args.workspace != nullptr && args.workspace_bytes >= needed &&
-      !misaligned(args.workspace, kWorkspaceAlign)) {
-    return {};
-  }
-  std::string message;
-  if (args.workspace == nullptr) {
-    message = "workspace is null";
-  } else if (args.workspace_bytes < needed) {
-    message = format("workspace_bytes {}: too small", args.workspace_bytes);
-  } else {
-    message =
-        format("workspace is {}: must be aligned to {} bytes", args.workspace, kWorkspaceAlign);
-  }
-  return Status(StatusCode::kWorkspace,
-                format("{}; this launch ({} {}, {} KV heads, {} split{}) needs {} bytes", message,
-                       sequences, kernel.name_of_split_sequences(), args.num_kv_heads, num_splits,
-                       num_splits == 1 ? "" : "s", needed));
+  if (has_workspace(args.workspace, args.workspace_bytes, needed)) return {};
+  return bad_workspace(args.workspace, args.workspace_bytes, needed,
+                       format("this launch ({} {}, {} KV heads, {} split{})", sequences,
+                              kernel.name_of_split_sequences(), args.num_kv_heads, num_splits,
+                              num_splits == 1 ? "" : "s"));
 }
 
 }  // namespace pagejit

@@ -51,21 +51,10 @@ Status check_counts(const LoadedSparseAttention& loaded, const SparseAttentionAr
 }
 
 Status check_memory(const SparseAttentionArgs& args, size_t needed) {
-  if (args.workspace != nullptr && args.workspace_bytes >= needed &&
-      !misaligned(args.workspace, kSparseAlign)) {
-    return {};
-  }
-  std::string message;
-  if (args.workspace == nullptr) {
-    message = "workspace is null";
-  } else if (args.workspace_bytes < needed) {
-    message = format("workspace_bytes {}: too small", args.workspace_bytes);
-  } else {
-    message = format("workspace is {}: must be aligned to {} bytes", args.workspace, kSparseAlign);
-  }
-  return Status(StatusCode::kWorkspace,
-                format("{}; this launch ({} rows, top_k {}, logits_bytes {}) needs {} bytes",
-                       message, args.num_rows, args.top_k, args.logits_bytes, needed));
+  if (has_workspace(args.workspace, args.workspace_bytes, needed)) return {};
+  return bad_workspace(args.workspace, args.workspace_bytes, needed,
+                       format("this launch ({} rows, top_k {}, logits_bytes {})", args.num_rows,
+                              args.top_k, args.logits_bytes));
 }
 
 Status check_ranges(const SparseAttentionSpec& spec, const SparseAttentionArgs& args) {

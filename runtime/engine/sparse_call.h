@@ -7,16 +7,11 @@
 #include <cstdint>
 
 #include "pagejit/sparse_attention.h"
+#include "runtime/engine/argument_check.h"
 #include "runtime/engine/indexer_launch.h"
 #include "runtime/engine/loaded_sparse_attention.h"
 
 namespace pagejit {
-
-// Of the parts of the workspace.
-inline constexpr size_t kSparseAlign = 256;
-inline size_t round_up_part(size_t bytes) {
-  return (bytes + kSparseAlign - 1) / kSparseAlign * kSparseAlign;
-}
 
 // The attention workspace has room behind its header, which workspace_init() clears.
 inline constexpr size_t kLogitsReportOffset = sizeof(pagejit_shared::WorkspaceHeader);

@@ -13,7 +13,7 @@
 namespace pagejit {
 namespace {
 
-constexpr uintptr_t kWorkspaceAlign = 16;
+constexpr uintptr_t kTopKAlign = 16;
 
 // More CTAs shorten the parts, and lengthen the list of what they have found, which one CTA goes
 // through: the sum is least where parts and list are equally long.
@@ -39,10 +39,10 @@ Status check_splits(const TopKArgs& args, int num_splits) {
   }
   if (Status s = check_count("k", args.k, 1, kMaxSplitTopK); !s) return s;
   const size_t needed = bytes_for(args, num_splits);
-  if (bad(args.workspace, kWorkspaceAlign) || args.workspace_bytes < needed) {
+  if (bad(args.workspace, kTopKAlign) || args.workspace_bytes < needed) {
     return Status(StatusCode::kWorkspace,
                   format("workspace {} of {} bytes: must be {} bytes, aligned to {}",
-                         args.workspace, args.workspace_bytes, needed, kWorkspaceAlign));
+                         args.workspace, args.workspace_bytes, needed, kTopKAlign));
   }
   return {};
 }
@@ -116,10 +116,10 @@ Status TopKKernel::workspace_init(void* workspace, size_t workspace_bytes, Strea
   if (loaded_ == nullptr) return guarded(empty_handle);
   return guarded([&]() -> Status {
     constexpr auto kCounters = static_cast<size_t>(pagejit_shared::kTopKCandidatesOffset);
-    if (bad(workspace, kWorkspaceAlign) || workspace_bytes < kCounters) {
+    if (bad(workspace, kTopKAlign) || workspace_bytes < kCounters) {
       return Status(StatusCode::kWorkspace,
                     format("workspace {} of {} bytes: must be at least {} bytes, aligned to {}",
-                           workspace, workspace_bytes, kCounters, kWorkspaceAlign));
+                           workspace, workspace_bytes, kCounters, kTopKAlign));
     }
     const Driver& driver = *loaded_->parts.driver;
     return driver.check(driver.cuMemsetD8Async(reinterpret_cast<uintptr_t>(workspace), 0, kCounters,

@@ -152,7 +152,7 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   EXPECT_EQ(error_of(flags).substr(0, 31), "--out-dtype: data type \"int5\": ");
   flags = spec_flags();
   flags.kv_layout = "nhd";
-  EXPECT_EQ(error_of(flags), "--kv-layout nhd: must be rows or vllm");
+  EXPECT_EQ(error_of(flags), "--kv-layout nhd: must be rows, vllm or ds_mla");
   flags = spec_flags();
   flags.head_size = 100;
   EXPECT_EQ(
