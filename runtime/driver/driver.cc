@@ -147,6 +147,7 @@ Status Driver::resolve() {
   resolver.require(cuStreamSynchronize, "cuStreamSynchronize");
   resolver.require(cuStreamBeginCapture, "cuStreamBeginCapture");
   resolver.require(cuStreamEndCapture, "cuStreamEndCapture");
+  resolver.require(cuStreamIsCapturing, "cuStreamIsCapturing");
   resolver.require(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   resolver.require(cuEventCreate, "cuEventCreate");
   resolver.require(cuEventDestroy, "cuEventDestroy");

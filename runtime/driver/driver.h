@@ -82,6 +82,7 @@ struct DriverFunctions {
   decltype(&::cuStreamSynchronize) cuStreamSynchronize = nullptr;
   decltype(&::cuStreamBeginCapture) cuStreamBeginCapture = nullptr;
   decltype(&::cuStreamEndCapture) cuStreamEndCapture = nullptr;
+  decltype(&::cuStreamIsCapturing) cuStreamIsCapturing = nullptr;
   decltype(&::cuThreadExchangeStreamCaptureMode) cuThreadExchangeStreamCaptureMode = nullptr;
   decltype(&::cuEventCreate) cuEventCreate = nullptr;
   decltype(&::cuEventDestroy) cuEventDestroy = nullptr;

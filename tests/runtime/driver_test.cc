@@ -123,6 +123,7 @@ TEST_F(DriverTest, EveryFunctionButOneIsRequired) {
                              "cuStreamSynchronize",
                              "cuStreamBeginCapture",
                              "cuStreamEndCapture",
+                             "cuStreamIsCapturing",
                              "cuThreadExchangeStreamCaptureMode",
                              "cuEventCreate",
                              "cuEventDestroy",

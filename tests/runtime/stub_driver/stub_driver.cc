@@ -291,6 +291,14 @@ CUresult set32(CUdeviceptr address, unsigned value, size_t count, CUstream) {
 Function f_stream_synchronize("cuStreamSynchronize");
 CUresult stream_synchronize(CUstream) { return f_stream_synchronize.enter(); }
 
+Function f_is_capturing("cuStreamIsCapturing");
+CUresult is_capturing(CUstream stream, CUstreamCaptureStatus* status) {
+  if (CUresult result = f_is_capturing.enter(); result != CUDA_SUCCESS) return result;
+  *status = state().capturing_stream == stream ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                               : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
 Function f_exchange("cuThreadExchangeStreamCaptureMode");
 CUresult exchange(CUstreamCaptureMode*) { return f_exchange.enter(); }
 
@@ -345,6 +353,7 @@ const std::map<std::string, void*>& table() {
       {"cuMemsetD8Async", address(set8)},
       {"cuMemsetD32Async", address(set32)},
       {"cuStreamSynchronize", address(stream_synchronize)},
+      {"cuStreamIsCapturing", address(is_capturing)},
       {"cuThreadExchangeStreamCaptureMode", address(exchange)},
   };
   return functions;

@@ -58,6 +58,9 @@ class Script {
   virtual int max_dynamic_shared() = 0;  // as last set
   virtual void set_occupancy(int ctas_per_sm) = 0;
 
+  // The one stream that is being captured; null = none.
+  virtual void set_capturing_stream(CUstream stream) = 0;
+
   virtual CUcontext make_context(int device) = 0;
   virtual void destroy_context(CUcontext context) = 0;
 };

@@ -20,6 +20,7 @@ class ScriptImpl final : public Script {
     s.live_libraries = 0;
     s.work_may_run = false;
     s.unloaded_under_work = false;
+    s.capturing_stream = nullptr;
     s.launch = {};
     context_stack().clear();
   }
@@ -48,6 +49,7 @@ class ScriptImpl final : public Script {
   bool unloaded_under_work() override { return state().unloaded_under_work; }
   int max_dynamic_shared() override { return state().max_dynamic_shared; }
   void set_occupancy(int ctas_per_sm) override { state().occupancy = ctas_per_sm; }
+  void set_capturing_stream(CUstream stream) override { state().capturing_stream = stream; }
   CUcontext make_context(int device) override {
     std::lock_guard lock(state().mutex);
     return reinterpret_cast<CUcontext>(new_context(device));

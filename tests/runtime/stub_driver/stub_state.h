@@ -90,6 +90,7 @@ struct State {
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<bool> work_may_run{false};
   std::atomic<bool> unloaded_under_work{false};
+  std::atomic<CUstream> capturing_stream{nullptr};
   std::atomic_flag launch_lock;
   LaunchRecord launch;
 };
