@@ -64,6 +64,10 @@ constexpr std::pair<std::string_view, HostBuild> kHostBuilds[] = {
     {"plain", HostBuild::kPlain},
     {"checked", HostBuild::kChecked},
     {"asan", HostBuild::kAddressSanitizer}};
+constexpr std::pair<std::string_view, JitPolicy> kJitPolicies[] = {{"on", JitPolicy::kOn},
+                                                                   {"warn", JitPolicy::kWarn},
+                                                                   {"error", JitPolicy::kError},
+                                                                   {"off", JitPolicy::kOff}};
 constexpr std::pair<std::string_view, LogLevel> kLogLevels[] = {{"debug", LogLevel::kDebug},
                                                                 {"info", LogLevel::kInfo},
                                                                 {"warning", LogLevel::kWarning},
@@ -80,6 +84,7 @@ Result<EngineOptions> read_environment() {
   Status status = read_choice("PAGEJIT_ALLOW_EMULATOR", kSwitch, options.allow_emulator);
   if (status) status = read_choice("PAGEJIT_HOST_BUILD", kHostBuilds, options.host_build);
   if (status) status = read_choice("PAGEJIT_CACHE", kOnOff, options.disk_cache);
+  if (status) status = read_choice("PAGEJIT_JIT", kJitPolicies, options.jit);
   if (status) status = read_choice("PAGEJIT_LOG", kLogLevels, options.log_level);
   if (status) status = read_compile_threads(options.compile_threads);
   if (!status) return status;

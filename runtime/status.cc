@@ -32,6 +32,8 @@ std::string_view status_code_name(StatusCode code) {
       return "cancelled";
     case StatusCode::kInternal:
       return "internal error";
+    case StatusCode::kDenied:
+      return "denied";
   }
   return "unknown status";
 }

@@ -43,9 +43,9 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 template <class Handle, class Spec>
-Result<Handle> Engine::prepare_handle(const Spec& spec, int device) {
+Result<Handle> Engine::prepare_handle(const Spec& spec, int device, Stream stream) {
   return guarded([&]() -> Result<Handle> {
-    Result<PreparedKernel> prepared = impl_->prepare(spec, device);
+    Result<PreparedKernel> prepared = impl_->prepare(spec, device, stream);
     if (!prepared) return prepared.status();
     Handle made;
     KernelHandle& handle = made;
@@ -55,13 +55,13 @@ Result<Handle> Engine::prepare_handle(const Spec& spec, int device) {
   });
 }
 
-Result<Kernel> Engine::prepare(const KernelSpec& spec, int device) {
-  return prepare_handle<Kernel>(spec, device);
+Result<Kernel> Engine::prepare(const KernelSpec& spec, int device, Stream stream) {
+  return prepare_handle<Kernel>(spec, device, stream);
 }
 
 template <KernelFamily Spec>
-Result<typename Spec::Handle> Engine::prepare(const Spec& spec, int device) {
-  return prepare_handle<typename Spec::Handle>(spec, device);
+Result<typename Spec::Handle> Engine::prepare(const Spec& spec, int device, Stream stream) {
+  return prepare_handle<typename Spec::Handle>(spec, device, stream);
 }
 
 Result<KernelInfo> Engine::precompile(const KernelSpec& spec, const Target& target) {
@@ -83,7 +83,7 @@ Result<std::string> Engine::render(const Spec& spec, const Target& target) const
 }
 
 #define PAGEJIT_FAMILY(Spec)                                                                 \
-  template PAGEJIT_EXPORT Result<Spec::Handle> Engine::prepare(const Spec&, int);            \
+  template PAGEJIT_EXPORT Result<Spec::Handle> Engine::prepare(const Spec&, int, Stream);    \
   template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const Spec&, const Target&); \
   template PAGEJIT_EXPORT Result<std::string> Engine::render(const Spec&, const Target&) const;
 PAGEJIT_FAMILY(MergeStatesSpec)
@@ -99,17 +99,21 @@ PAGEJIT_FAMILY(TopKSpec)
 #undef PAGEJIT_FAMILY
 
 template <>
-PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device) {
+PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device,
+                                                     Stream stream) {
   return guarded([&]() -> Result<CascadeKernel> {
     if (Status status = validate(spec); !status) return status;
     const CascadeParts parts = cascade_parts(spec);
     auto loaded = std::make_shared<LoadedCascade>();
     loaded->spec = spec;
     CascadeInfo& info = loaded->info;
-    Status status = impl_->prepare_part(parts.prefix, device, &loaded->prefix_kernel, &info.prefix);
+    Status status =
+        impl_->prepare_part(parts.prefix, device, stream, &loaded->prefix_kernel, &info.prefix);
     if (status)
-      status = impl_->prepare_part(parts.suffix, device, &loaded->suffix_kernel, &info.suffix);
-    if (status) status = impl_->prepare_part(parts.merge, device, &loaded->merge, &info.merge);
+      status =
+          impl_->prepare_part(parts.suffix, device, stream, &loaded->suffix_kernel, &info.suffix);
+    if (status)
+      status = impl_->prepare_part(parts.merge, device, stream, &loaded->merge, &info.merge);
     if (!status) return status;
     CascadeKernel made;
     made.loaded_ = std::move(loaded);
@@ -134,18 +138,20 @@ PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
 
 template <>
 PAGEJIT_EXPORT Result<SparseAttentionKernel> Engine::prepare(const SparseAttentionSpec& spec,
-                                                             int device) {
+                                                             int device, Stream stream) {
   return guarded([&]() -> Result<SparseAttentionKernel> {
     if (Status status = validate(spec); !status) return status;
     const SparseAttentionParts parts = sparse_attention_parts(spec);
     auto loaded = std::make_shared<LoadedSparseAttention>();
     loaded->spec = spec;
     SparseAttentionInfo& info = loaded->info;
-    Status status = impl_->prepare_part(parts.logits, device, &loaded->logits, &info.logits);
-    if (status) status = impl_->prepare_part(parts.top_k, device, &loaded->top_k, &info.top_k);
+    Status status =
+        impl_->prepare_part(parts.logits, device, stream, &loaded->logits, &info.logits);
     if (status)
-      status =
-          impl_->prepare_part(parts.attention, device, &loaded->attention_kernel, &info.attention);
+      status = impl_->prepare_part(parts.top_k, device, stream, &loaded->top_k, &info.top_k);
+    if (status)
+      status = impl_->prepare_part(parts.attention, device, stream, &loaded->attention_kernel,
+                                   &info.attention);
     if (!status) return status;
     SparseAttentionKernel made;
     made.loaded_ = std::move(loaded);

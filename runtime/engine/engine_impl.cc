@@ -1,25 +1,15 @@
 #include "runtime/engine/engine_impl.h"
 
-#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "generator/families.h"
+#include "runtime/engine/stopwatch.h"
 #include "runtime/format.h"
 #include "runtime/target_ladder.h"
 
 namespace pagejit {
 namespace {
-
-class Stopwatch {
- public:
-  double milliseconds() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
-        .count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 KernelInfo make_info(const KernelSource& source, const StoredImage& image) {
   const KernelMetadata& metadata = image.metadata;
@@ -44,7 +34,7 @@ KernelInfo make_info(const KernelSource& source, const StoredImage& image) {
 // Whether another target of the ladder may still do where this one failed.
 bool may_try_next(const Status& status) {
   return status.code() == StatusCode::kUnsupported ||
-         status.code() == StatusCode::kCompilerUnavailable;
+         status.code() == StatusCode::kCompilerUnavailable || status.code() == StatusCode::kDenied;
 }
 
 }  // namespace
@@ -89,16 +79,30 @@ Result<std::string> Engine::Impl::render_text(const AnySpec& spec, const Target&
   return std::move(source->text);
 }
 
+Result<StoredImage> Engine::Impl::acquire_image(const KernelSource& source, JitReport& report) {
+  const Stopwatch stopwatch;
+  CompileRecord record;
+  Result<StoredImage> image = images.acquire(source, compiler_for(source.target), &record);
+  if (record.made) {
+    report.compiled(source.target, record, image.status());
+  } else if (image) {
+    report.hit(source.target, image->entry->key.name(), image->origin, stopwatch.milliseconds());
+  }
+  return image;
+}
+
 // The first target of the ladder for which an image is stored or can be made. A stored image of a
 // later target is never preferred to compiling for an earlier one.
 Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,
-                                                     const std::vector<Target>& targets) {
+                                                     const std::vector<Target>& targets,
+                                                     JitReport& report) {
+  if (!report.may_compile()) return acquire_stored(spec, targets, report);
   Status first_failure;
   for (const Target& target : targets) {
     Result<KernelSource> source = render(spec, target);
     Status failure = source.status();
     if (source) {
-      Result<StoredImage> image = images.acquire(*source, compiler_for(target));
+      Result<StoredImage> image = acquire_image(*source, report);
       if (image) return Acquired{std::move(source).value(), std::move(image).value()};
       failure = image.status();
     }
@@ -108,8 +112,63 @@ Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,
   return first_failure;
 }
 
-Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device) {
+// The first target of the ladder for which an image is stored; which of them the compiler serves
+// is not known without opening it.
+Result<Engine::Impl::Acquired> Engine::Impl::acquire_stored(const AnySpec& spec,
+                                                            const std::vector<Target>& targets,
+                                                            JitReport& report) {
   const Stopwatch stopwatch;
+  Status first_failure;
+  std::optional<std::pair<Target, std::string>> first_miss;  // with its key
+  for (const Target& target : targets) {
+    Result<KernelSource> source = render(spec, target);
+    if (!source) {
+      if (!may_try_next(source.status())) return source.status();
+      if (first_failure) first_failure = source.status();
+      continue;
+    }
+    std::string key;
+    std::optional<StoredImage> image = images.find(*source, compiler_for(target), &key);
+    if (image) {
+      report.hit(target, image->entry->key.name(), image->origin, stopwatch.milliseconds());
+      return Acquired{std::move(source).value(), std::move(*image)};
+    }
+    if (!first_miss) first_miss.emplace(target, std::move(key));
+  }
+  if (!first_miss) return first_failure;
+  const auto& [target, key] = *first_miss;
+  const Status denied = report.denied_by_policy(target, key);
+  ++denied_by_policy;
+  report.refused(target, key, stopwatch.milliseconds(), denied);
+  return denied;
+}
+
+// Whether `stream` lets a kernel be compiled and loaded now.
+Status Engine::Impl::check_capture(const OpenDriver& opened, const DeviceContext& where,
+                                   Stream stream, JitReport& report) {
+  if (stream == nullptr) return {};
+  const Stopwatch stopwatch;
+  const Driver& driver = *opened.driver;
+  const ContextScope scope(driver, where.context);
+  if (scope.result() != CUDA_SUCCESS) return driver.failure(scope.result(), "cuCtxPushCurrent");
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = driver.cuStreamIsCapturing(static_cast<CUstream>(stream), &capture);
+  // The legacy stream, while another stream of the context is being captured.
+  const bool implicit = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (result != CUDA_SUCCESS && !implicit) return driver.failure(result, "cuStreamIsCapturing");
+  if (capture == CU_STREAM_CAPTURE_STATUS_NONE && !implicit) return {};
+
+  Result<std::vector<Target>> targets = targets_of(where.info, driver);
+  if (!targets) return targets.status();
+  const Status denied = report.denied_in_capture();
+  ++denied_in_capture;
+  report.refused(targets->front(), "", stopwatch.milliseconds(), denied);
+  return denied;
+}
+
+Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, Stream stream) {
+  const Stopwatch stopwatch;
+  JitReport report(options, *logger, spec, JitReport::Call::kPrepare);
   if (Status status = validate_any(spec); !status) return status;
   Result<OpenDriver> opened = open_driver();
   if (!opened) return opened.status();
@@ -118,6 +177,9 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device) {
 
   const std::string key = format("{} @{}", text_of(spec), where->info.device);
   std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
+  if (kernel == nullptr || !kernel->is_resident(*where)) {
+    if (Status status = check_capture(*opened, *where, stream, report); !status) return status;
+  }
   KernelInfo info;
   if (kernel != nullptr) {
     ++table_hits;
@@ -125,17 +187,19 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device) {
     if (Status status = kernel->make_resident(*where, &rejected); !status) return status;
     info = kernel->parts.info;
     info.origin = ImageOrigin::kMemory;
+    report.hit(info.target, info.key, info.origin, stopwatch.milliseconds());
   } else {
     Result<std::vector<Target>> targets = targets_of(where->info, *opened->driver);
     if (!targets) return targets.status();
-    Result<Acquired> acquired = acquire(spec, *targets);
+    Result<Acquired> acquired = acquire(spec, *targets, report);
     if (!acquired) return acquired.status();
 
     std::vector<std::shared_ptr<LoadedKernel>> dropped;  // destroyed after the lock is released
     std::lock_guard lock(load_mutex);
     kernel = kernels.find(key);  // another thread may have loaded it meanwhile
     if (kernel == nullptr) {
-      Result<std::shared_ptr<LoadedKernel>> loaded = load(opened->driver, *where, *acquired);
+      Result<std::shared_ptr<LoadedKernel>> loaded =
+          load(opened->driver, *where, *acquired, report);
       if (!loaded) return loaded.status();
       kernel = std::move(loaded).value();
       dropped = kernels.insert(key, kernel);
@@ -154,7 +218,9 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device) {
 }
 
 Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
-    const std::shared_ptr<const Driver>& driver, const DeviceContext& where, Acquired& acquired) {
+    const std::shared_ptr<const Driver>& driver, const DeviceContext& where, Acquired& acquired,
+    JitReport& report) {
+  const Stopwatch stopwatch;
   bool rejected = false;
   Result<std::shared_ptr<LoadedKernel>> loaded = load_image(driver, where, acquired, &rejected);
   if (loaded || !rejected || acquired.image.origin == ImageOrigin::kCompiled) return loaded;
@@ -163,15 +229,24 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
   // one that runs here.
   ++driver_rejects;
   const std::string name = acquired.image.entry->key.name();
+  const Target& target = acquired.source.target;
+  const std::string refusal =
+      format("the driver refused the stored kernel ({})", loaded.status().message());
+  modules.erase(name);
+  if (!report.may_compile()) {
+    images.discard_rejected(acquired.image);
+    const Status denied = report.denied_by_policy(target, name).with_context(refusal);
+    ++denied_by_policy;
+    report.refused(target, name, stopwatch.milliseconds(), denied);
+    return denied;
+  }
   logger->warning(format("the driver refused the stored kernel {}, which is compiled anew: {}",
                          name, loaded.status().message()));
-  modules.erase(name);
-  Result<StoredImage> fresh = images.replace_rejected(acquired.image, acquired.source,
-                                                      compiler_for(acquired.source.target));
-  if (!fresh) {
-    return fresh.status().with_context(
-        format("the driver refused the stored kernel ({})", loaded.status().message()));
-  }
+  CompileRecord record;
+  Result<StoredImage> fresh =
+      images.replace_rejected(acquired.image, acquired.source, compiler_for(target), &record);
+  if (record.made) report.compiled(target, record, fresh.status());
+  if (!fresh) return fresh.status().with_context(refusal);
   acquired.image = std::move(fresh).value();
   return load_image(driver, where, acquired, &rejected);
 }
@@ -200,16 +275,17 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
 
 Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& target) {
   const Stopwatch stopwatch;
-  Result<Acquired> acquired = acquire(spec, {target});
+  JitReport report(options, *logger, spec, JitReport::Call::kPrecompile);
+  Result<Acquired> acquired = acquire(spec, {target}, report);
   if (!acquired) return acquired.status();
   KernelInfo info = make_info(acquired->source, acquired->image);
   info.prepare_ms = stopwatch.milliseconds();
   return info;
 }
 
-Status Engine::Impl::prepare_part(const AnySpec& spec, int device,
+Status Engine::Impl::prepare_part(const AnySpec& spec, int device, Stream stream,
                                   std::shared_ptr<const LoadedKernel>* kernel, KernelInfo* info) {
-  Result<PreparedKernel> prepared = prepare(spec, device);
+  Result<PreparedKernel> prepared = prepare(spec, device, stream);
   if (!prepared) return prepared.status();
   *kernel = std::move(prepared->kernel);
   *info = std::move(prepared->info);
@@ -247,6 +323,8 @@ EngineStats Engine::Impl::stats() const {
   stats.memory_hits += table_hits;
   stats.driver_rejects = driver_rejects;
   stats.modules_loaded = modules_loaded;
+  stats.misses_denied_by_policy = denied_by_policy;
+  stats.misses_denied_in_capture = denied_in_capture;
   return stats;
 }
 

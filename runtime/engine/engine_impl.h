@@ -13,6 +13,7 @@
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/device.h"
 #include "runtime/engine/image_store.h"
+#include "runtime/engine/jit_report.h"
 #include "runtime/engine/kernel_table.h"
 #include "runtime/engine/loaded_kernel.h"
 
@@ -27,11 +28,11 @@ struct PreparedKernel {
 struct [[gnu::visibility("hidden")]] Engine::Impl {
   Impl(EngineOptions engine_options, EngineDependencies engine_dependencies);
 
-  Result<PreparedKernel> prepare(const AnySpec& spec, int device);
+  Result<PreparedKernel> prepare(const AnySpec& spec, int device, Stream stream);
   Result<KernelInfo> precompile(const AnySpec& spec, const Target& target);
   // Of a kernel that others are launched together with.
-  Status prepare_part(const AnySpec& spec, int device, std::shared_ptr<const LoadedKernel>* kernel,
-                      KernelInfo* info);
+  Status prepare_part(const AnySpec& spec, int device, Stream stream,
+                      std::shared_ptr<const LoadedKernel>* kernel, KernelInfo* info);
   Status precompile_part(const AnySpec& spec, const Target& target, KernelInfo* info);
   Result<KernelSource> render(const AnySpec& spec, const Target& target) const;
   Result<std::string> render_text(const AnySpec& spec, const Target& target) const;
@@ -52,9 +53,16 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   Compiler& compiler_for(const Target& target);
   Result<OpenDriver> open_driver();
   Result<std::vector<Target>> targets_of(const DeviceInfo& device, const Driver& driver) const;
-  Result<Acquired> acquire(const AnySpec& spec, const std::vector<Target>& targets);
+  Result<Acquired> acquire(const AnySpec& spec, const std::vector<Target>& targets,
+                           JitReport& report);
+  Result<Acquired> acquire_stored(const AnySpec& spec, const std::vector<Target>& targets,
+                                  JitReport& report);
+  Result<StoredImage> acquire_image(const KernelSource& source, JitReport& report);
+  Status check_capture(const OpenDriver& opened, const DeviceContext& where, Stream stream,
+                       JitReport& report);
   Result<std::shared_ptr<LoadedKernel>> load(const std::shared_ptr<const Driver>& driver,
-                                             const DeviceContext& where, Acquired& acquired);
+                                             const DeviceContext& where, Acquired& acquired,
+                                             JitReport& report);
   Result<std::shared_ptr<LoadedKernel>> load_image(const std::shared_ptr<const Driver>& driver,
                                                    const DeviceContext& where,
                                                    const Acquired& acquired, bool* rejected);
@@ -77,6 +85,8 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   std::atomic<uint64_t> table_hits{0};
   std::atomic<uint64_t> driver_rejects{0};
   std::atomic<uint64_t> modules_loaded{0};
+  std::atomic<uint64_t> denied_by_policy{0};
+  std::atomic<uint64_t> denied_in_capture{0};
 };
 
 }  // namespace pagejit

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "generator/families.h"
+#include "runtime/engine/stopwatch.h"
 #include "runtime/format.h"
 
 namespace pagejit {
@@ -96,7 +97,20 @@ cache::KeyIngredients ImageStore::ingredients_of(const KernelSource& source,
   return ingredients;
 }
 
-Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& compiler) {
+std::optional<StoredImage> ImageStore::find(const KernelSource& source, Compiler& compiler,
+                                            std::string* key) {
+  cache::KeyIngredients ingredients = ingredients_of(source, compiler);
+  const Result<std::string> identity = compiler.identity_unopened();
+  if (identity) ingredients.compiler_identity = *identity;
+  const cache::Key wanted = cache::make_key(ingredients);
+  *key = identity ? wanted.name() : cache::to_hex(wanted.source);
+  const Shared found = identity ? lookup(wanted, source) : lookup_any_compiler(wanted, source);
+  if (found == nullptr) return std::nullopt;
+  return *found;
+}
+
+Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& compiler,
+                                        CompileRecord* record) {
   cache::KeyIngredients ingredients = ingredients_of(source, compiler);
   Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
@@ -111,7 +125,7 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
         }
         if (!identity) return {identity.status()};
         if (Status status = compiler.check_target(source.target); !status) return {status};
-        return compile(std::move(ingredients), source, compiler);
+        return compile(std::move(ingredients), source, compiler, record);
       },
       &waited);
   if (!image) return image.status();
@@ -121,7 +135,8 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
 }
 
 Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
-                                                 const KernelSource& source, Compiler& compiler) {
+                                                 const KernelSource& source, Compiler& compiler,
+                                                 CompileRecord* record) {
   cache::KeyIngredients ingredients = ingredients_of(source, compiler);
   Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
@@ -141,7 +156,7 @@ Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
           Shared found = lookup(key, source);
           if (found != nullptr && found->image() != rejected.image()) return {found};
           set_aside(rejected.entry->key);
-          return compile(ingredients, source, compiler);
+          return compile(ingredients, source, compiler, record);
         },
         &waited);
     if (!image) return image.status();
@@ -200,10 +215,15 @@ ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
 }
 
 ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredients,
-                                                const KernelSource& source, Compiler& compiler) {
+                                                const KernelSource& source, Compiler& compiler,
+                                                CompileRecord* record) {
   ++compiles_;
+  const Stopwatch stopwatch;
   Result<CompiledImage> compiled = compiler.compile(source);
+  record->made = true;
+  record->wall_ms = stopwatch.milliseconds();
   if (!compiled) {
+    record->key = cache::make_key(ingredients).name();
     ++compile_failures_;
     logger_->error(format("{} for {}: {}", source.kernel_name, source.target.to_string(),
                           compiled.status().to_string()));
@@ -227,6 +247,7 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
 
   auto entry = std::make_shared<cache::Entry>();
   entry->key = cache::make_key(ingredients);
+  record->key = entry->key.name();
   entry->metadata = encode_metadata(metadata);
   entry->image = std::move(compiled->image);
   logger_->info(format("compiled {} for {} in {:.0f} ms, {} registers, {} bytes ({})",

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cache/disk_cache.h"
@@ -27,6 +28,13 @@ struct StoredImage {
   const std::string& image() const { return entry->image; }
 };
 
+// The compile that a call made itself.
+struct CompileRecord {
+  bool made = false;   // false: the image was there, or another thread compiled it
+  std::string key;     // the name of the entry, where one was or would have been made
+  double wall_ms = 0;  // of waiting for a compiling thread and compiling
+};
+
 class ImageStore {
  public:
   ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger);
@@ -35,12 +43,20 @@ class ImageStore {
   // newest entry on disk that any compiler made of the same source is taken. Errors are the
   // compiler's: kCompilerUnavailable (also where nothing is stored and there is no compiler),
   // kUnsupported (a target it does not know), kCompileFailed.
-  Result<StoredImage> acquire(const KernelSource& source, Compiler& compiler);
+  Result<StoredImage> acquire(const KernelSource& source, Compiler& compiler,
+                              CompileRecord* record);
+
+  // What acquire() would find without compiling and without opening the compiler; it waits for no
+  // other thread's compile. *key: the name that was looked for, or its part before the dot where
+  // the compiler is not known.
+  std::optional<StoredImage> find(const KernelSource& source, Compiler& compiler, std::string* key);
 
   // The driver refused this stored image: sets it aside and compiles anew, unless another thread
   // has replaced it meanwhile.
   Result<StoredImage> replace_rejected(const StoredImage& rejected, const KernelSource& source,
-                                       Compiler& compiler);
+                                       Compiler& compiler, CompileRecord* record);
+  // The same without compiling.
+  void discard_rejected(const StoredImage& rejected) { set_aside(rejected.entry->key); }
 
   // Fills the fields that are counted here.
   void add_to(EngineStats& stats) const;
@@ -55,7 +71,7 @@ class ImageStore {
   Shared lookup_any_compiler(const cache::Key& key, const KernelSource& source);
   Shared accept(const cache::LookupResult& found, const KernelSource& source);
   Flight::Outcome compile(cache::KeyIngredients ingredients, const KernelSource& source,
-                          Compiler& compiler);
+                          Compiler& compiler, CompileRecord* record);
   void set_aside(const cache::Key& key);
   void publish(const cache::Entry& entry);
 

@@ -124,11 +124,21 @@ Status LoadedKernel::set_up(const DeviceContext& where, bool* rejected) {
   return {};
 }
 
+bool LoadedKernel::is_resident(const DeviceContext& where) const {
+  std::lock_guard lock(mutex_);
+  return is_resident_locked(where);
+}
+
+bool LoadedKernel::is_resident_locked(const DeviceContext& where) const {
+  for (const DeviceContext& known : contexts_) {
+    if (known.context == where.context && known.context_id == where.context_id) return true;
+  }
+  return false;
+}
+
 Status LoadedKernel::make_resident(const DeviceContext& where, bool* rejected) {
   std::lock_guard lock(mutex_);
-  for (const DeviceContext& known : contexts_) {
-    if (known.context == where.context && known.context_id == where.context_id) return {};
-  }
+  if (is_resident_locked(where)) return {};
   const Driver& driver = *parts.driver;
   const ContextScope scope(driver, where.context);
   if (scope.result() != CUDA_SUCCESS) return driver.failure(scope.result(), "cuCtxPushCurrent");

@@ -73,6 +73,9 @@ struct LoadedKernel {
   // captured.
   Status make_resident(const DeviceContext& where, bool* rejected);
 
+  // Whether make_resident() would find nothing to do.
+  bool is_resident(const DeviceContext& where) const;
+
   // Enqueues one launch; `params` points to the struct that the kernel takes. Allocates and locks
   // nothing on success.
   Status launch(Grid grid, void* params, Stream stream) const;
@@ -90,8 +93,9 @@ struct LoadedKernel {
   // For what a family has to know of its device: once, before the kernel is used.
   virtual void describe_device(const DeviceInfo& info, int ctas_per_sm);
   Status set_up(const DeviceContext& where, bool* rejected);
+  bool is_resident_locked(const DeviceContext& where) const;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<DeviceContext> contexts_;  // where the code is resident
 };
 

@@ -175,11 +175,11 @@ class PagedAttention::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Result<const Kernel*> kernel(const KernelSpec& spec) {
+  Result<const Kernel*> kernel(const KernelSpec& spec, Stream stream) {
     if (const Kernel* known = find(spec); known != nullptr) return known;
     if (engine_ == nullptr)
       return invalid("engine is null: must be one that Engine::create() made");
-    Result<Kernel> made = engine_->prepare(spec);
+    Result<Kernel> made = engine_->prepare(spec, /*device=*/-1, stream);
     if (!made) return made.status();
     const std::lock_guard lock(growth_);
     if (const Kernel* known = find(spec); known != nullptr) return known;
@@ -200,7 +200,7 @@ class PagedAttention::Impl {
     if (Status s = check_numbers(args, *spec); !s) return s;
     if (args.num_seqs == 0) return {};
     if (Status s = check_pointers(args, *spec); !s) return s;
-    const Result<const Kernel*> kernel_of_spec = kernel(*spec);
+    const Result<const Kernel*> kernel_of_spec = kernel(*spec, stream);
     if (!kernel_of_spec) return kernel_of_spec.status();
     AttentionArgs launch = launch_args(args, *spec);
     if (may_split) {
@@ -248,7 +248,7 @@ Result<size_t> PagedAttention::workspace_bytes(const PagedAttentionArgs& args) {
   return guarded([&]() -> Result<size_t> {
     const Result<KernelSpec> spec = spec_of(args);
     if (!spec) return spec.status();
-    const Result<const Kernel*> kernel = impl_->kernel(*spec);
+    const Result<const Kernel*> kernel = impl_->kernel(*spec, /*stream=*/nullptr);
     if (!kernel) return kernel.status();
     return (*kernel)->max_workspace_bytes();
   });

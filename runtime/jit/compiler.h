@@ -45,6 +45,9 @@ class Compiler {
   // Text that identifies the exact compiler (build ids), found without loading or running it where
   // possible. kCompilerUnavailable where there is none.
   virtual Result<std::string> identity() = 0;
+  // The same without ever loading the compiler: kCompilerUnavailable too where only that would
+  // tell.
+  virtual Result<std::string> identity_unopened() { return identity(); }
 
   // Targets this compiler accepts. NVRTC: what it reports; host: every host target. kUnsupported
   // says what is accepted.

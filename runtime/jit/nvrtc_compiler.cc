@@ -110,11 +110,16 @@ std::vector<std::string> NvrtcCompiler::options(const Target& target) const {
 }
 
 Result<std::string> NvrtcCompiler::identity() {
+  if (Result<std::string> known = identity_unopened()) return known;
+  // Loading runs NVRTC's initialisers, which are for threads with a large stack.
+  Result<NvrtcFiles> files =
+      pool_.submit<NvrtcFiles>([this] { return finder_.find(/*may_load=*/true); }).wait();
+  if (!files) return files.status();
+  return files->identity();
+}
+
+Result<std::string> NvrtcCompiler::identity_unopened() {
   Result<NvrtcFiles> files = finder_.find(/*may_load=*/false);
-  if (!files) {
-    // Loading runs NVRTC's initialisers, which are for threads with a large stack.
-    files = pool_.submit<NvrtcFiles>([this] { return finder_.find(/*may_load=*/true); }).wait();
-  }
   if (!files) return files.status();
   return files->identity();
 }

@@ -26,6 +26,7 @@ class NvrtcCompiler : public Compiler {
 
   std::vector<std::string> options(const Target& target) const override;
   Result<std::string> identity() override;
+  Result<std::string> identity_unopened() override;
   Status check_target(const Target& target) override;
   Result<CompiledImage> compile(const KernelSource& source) override;
 

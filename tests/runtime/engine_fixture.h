@@ -29,16 +29,22 @@ class FakeCompiler final : public Compiler {
  public:
   std::vector<std::string> options(const Target&) const override { return {"-fake"}; }
   Result<std::string> identity() override {
+    ++openings;
+    return identity_unopened();
+  }
+  Result<std::string> identity_unopened() override {
     if (!available) return Status(StatusCode::kCompilerUnavailable, "there is no compiler");
     return identity_text;
   }
   Status check_target(const Target& target) override {
+    ++openings;
     ++target_checks;
     if (!available) return Status(StatusCode::kCompilerUnavailable, "there is no compiler");
     if (unknown_targets.count(target.to_string()) == 0) return {};
     return Status(StatusCode::kUnsupported, target.to_string() + ": unknown to the fake compiler");
   }
   Result<CompiledImage> compile(const KernelSource& source) override {
+    ++openings;
     ++compiles;
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
     if (!failure) return failure;
@@ -60,6 +66,7 @@ class FakeCompiler final : public Compiler {
   Status failure;
   std::atomic<int> compiles{0};
   std::atomic<int> target_checks{0};
+  std::atomic<int> openings{0};  // calls that may open a real compiler
 };
 
 inline Result<AnyConfig> fake_plan(const AnySpec& any, const Target& target) {

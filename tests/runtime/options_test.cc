@@ -14,11 +14,17 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kVariables[] = {"PAGEJIT_DRIVER",          "PAGEJIT_ALLOW_EMULATOR",
-                                      "PAGEJIT_EMULATOR",        "PAGEJIT_NVRTC",
-                                      "PAGEJIT_HOST_CXX",        "PAGEJIT_HOST_BUILD",
-                                      "PAGEJIT_CACHE_DIR",       "PAGEJIT_CACHE",
-                                      "PAGEJIT_COMPILE_THREADS", "PAGEJIT_LOG"};
+constexpr const char* kVariables[] = {"PAGEJIT_DRIVER",
+                                      "PAGEJIT_ALLOW_EMULATOR",
+                                      "PAGEJIT_EMULATOR",
+                                      "PAGEJIT_NVRTC",
+                                      "PAGEJIT_HOST_CXX",
+                                      "PAGEJIT_HOST_BUILD",
+                                      "PAGEJIT_CACHE_DIR",
+                                      "PAGEJIT_CACHE",
+                                      "PAGEJIT_COMPILE_THREADS",
+                                      "PAGEJIT_LOG",
+                                      "PAGEJIT_JIT"};
 
 class OptionsTest : public ::testing::Test {
  protected:
@@ -39,6 +45,7 @@ TEST_F(OptionsTest, EmptyEnvironmentYieldsTheDefaults) {
   EXPECT_EQ(options->disk_cache, defaults.disk_cache);
   EXPECT_EQ(options->compile_threads, defaults.compile_threads);
   EXPECT_EQ(options->log_level, defaults.log_level);
+  EXPECT_EQ(options->jit, defaults.jit);
 }
 
 TEST_F(OptionsTest, EveryVariableReachesItsField) {
@@ -47,7 +54,8 @@ TEST_F(OptionsTest, EveryVariableReachesItsField) {
       {"PAGEJIT_EMULATOR", "/e.so"},    {"PAGEJIT_NVRTC", "/nvrtc"},
       {"PAGEJIT_HOST_CXX", "clang++"},  {"PAGEJIT_HOST_BUILD", "checked"},
       {"PAGEJIT_CACHE_DIR", "/cache"},  {"PAGEJIT_CACHE", "off"},
-      {"PAGEJIT_COMPILE_THREADS", "7"}, {"PAGEJIT_LOG", "debug"}};
+      {"PAGEJIT_COMPILE_THREADS", "7"}, {"PAGEJIT_LOG", "debug"},
+      {"PAGEJIT_JIT", "error"}};
   for (auto [name, value] : values) setenv(name, value, 1);
   Result<EngineOptions> options = EngineOptions::from_environment();
   ASSERT_TRUE(options) << options.status().to_string();
@@ -61,6 +69,19 @@ TEST_F(OptionsTest, EveryVariableReachesItsField) {
   EXPECT_FALSE(options->disk_cache);
   EXPECT_EQ(options->compile_threads, 7);
   EXPECT_EQ(options->log_level, LogLevel::kDebug);
+  EXPECT_EQ(options->jit, JitPolicy::kError);
+}
+
+TEST_F(OptionsTest, EveryJitPolicyHasItsWord) {
+  for (auto [word, policy] : {std::pair("on", JitPolicy::kOn),
+                              {"warn", JitPolicy::kWarn},
+                              {"error", JitPolicy::kError},
+                              {"off", JitPolicy::kOff}}) {
+    setenv("PAGEJIT_JIT", word, 1);
+    Result<EngineOptions> options = EngineOptions::from_environment();
+    ASSERT_TRUE(options) << options.status().to_string();
+    EXPECT_EQ(options->jit, policy) << word;
+  }
 }
 
 TEST_F(OptionsTest, EveryMalformedValueIsNamedWithWhatIsLegal) {
@@ -72,6 +93,9 @@ TEST_F(OptionsTest, EveryMalformedValueIsNamedWithWhatIsLegal) {
                {"PAGEJIT_HOST_BUILD", "debug", "plain, checked, asan"},
                {"PAGEJIT_CACHE", "1", "on, off"},
                {"PAGEJIT_LOG", "verbose", "debug, info, warning, error, off"},
+               {"PAGEJIT_JIT", "deny", "on, warn, error, off"},
+               {"PAGEJIT_JIT", "ERROR", "on, warn, error, off"},
+               {"PAGEJIT_JIT", "0", "on, warn, error, off"},
                {"PAGEJIT_COMPILE_THREADS", "-1", "[0, 256]"},
                {"PAGEJIT_COMPILE_THREADS", "257", "[0, 256]"},
                {"PAGEJIT_COMPILE_THREADS", "4 ", "[0, 256]"},

@@ -21,6 +21,7 @@ ExitCode exit_code_of(const Status& status) {
     case StatusCode::kCompilerUnavailable:
     case StatusCode::kDriverUnavailable:
     case StatusCode::kDriverError:
+    case StatusCode::kDenied:
       return ExitCode::kEnvironment;
     case StatusCode::kCacheError:
     case StatusCode::kDataCorrupt:

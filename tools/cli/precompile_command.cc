@@ -173,7 +173,8 @@ void add_precompile_command(CLI::App& app, CommandContext& context) {
           "Examples:\n"
           "  pagejit precompile --model Llama-3.1-8B/ --arch sm_80,sm_90a\n"
           "  pagejit precompile --model config.json --tp 4 --dtype f16 --arch sm_90a -j 4\n"
-          "  pagejit precompile --head-size 128 --num-heads 32 --num-kv-heads 8 --arch host\n\n") +
+          "  pagejit precompile --head-size 128 --num-heads 32 --num-kv-heads 8 --arch host\n\n"
+          "Compiles whatever PAGEJIT_JIT says.\n\n") +
       kExitCodeHelp);
   command->callback([flags, &context] { precompile(*flags, context); });
 }

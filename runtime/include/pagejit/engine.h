@@ -16,6 +16,7 @@
 #include "pagejit/cascade.h"
 #include "pagejit/export.h"
 #include "pagejit/indexer.h"
+#include "pagejit/jit.h"
 #include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
 #include "pagejit/merge_states.h"
@@ -55,10 +56,16 @@ struct PAGEJIT_EXPORT EngineOptions {
   bool disk_cache = true;  // false: memory only. PAGEJIT_CACHE=on|off
   // Compiling threads. 0 = the number of processors, at most 16. PAGEJIT_COMPILE_THREADS
   int compile_threads = 0;
+  // Whether prepare() may compile; precompile() always may. on, warn, error, off. PAGEJIT_JIT
+  JitPolicy jit = JitPolicy::kOn;
   LogLevel log_level = LogLevel::kWarning;  // debug, info, warning, error, off. PAGEJIT_LOG
   // Receives every log line at or above log_level; empty = standard error. Called from any thread,
   // must not throw.
   std::function<void(LogLevel, std::string_view)> log_callback;
+  // Receives what each prepare() and precompile() did, in order, on the thread that called it and
+  // before it returns. No lock is held, so it may use the engine; threads may be in it at once.
+  // Must not throw: an exception is dropped, and that event with it. A launch makes no event.
+  std::function<void(const JitEvent&)> on_event;
 
   // Reads the PAGEJIT_* variables named above, once; a malformed value is kInvalidArgument that
   // names it.
@@ -77,6 +84,8 @@ struct EngineStats {
       0;  // entries that could not be written; the kernel was served from memory
   uint64_t driver_rejects = 0;  // stored images that the driver refused and that were compiled anew
   uint64_t modules_loaded = 0;
+  uint64_t misses_denied_by_policy = 0;   // calls of prepare() refused by JitPolicy
+  uint64_t misses_denied_in_capture = 0;  // and because their stream was being captured
 };
 
 // A launchable attention kernel on one device.
@@ -131,21 +140,30 @@ class PAGEJIT_EXPORT Engine {
   // retained. Concurrent calls for one key compile once. Without a compiler a stored kernel of any
   // compiler is taken. Kernels stay loaded when no handle is left, up to about a thousand of them;
   // then the least recently prepared are unloaded.
-  Result<Kernel> prepare(const KernelSpec& spec, int device = -1);
+  //
+  // kDenied where nothing is stored and EngineOptions::jit forbids compiling. Then no compiler is
+  // opened, so that it is not known which targets it serves: a stored kernel of any target of the
+  // ladder is taken.
+  //
+  // stream: while it is being captured, nothing is compiled or loaded, which would break the
+  // capture; a kernel that is not yet ready in the context of `device` is kDenied. Null: not looked
+  // at.
+  Result<Kernel> prepare(const KernelSpec& spec, int device = -1, Stream stream = nullptr);
   // The same for the other families: MergeStatesSpec (merge_states.h), CacheWriteSpec
   // (cache_write.h), CopyBlocksSpec, GatherCacheSpec and ConvertFloat8Spec (cache_ops.h),
   // MlaCacheWriteSpec (mla_cache.h), IndexKeyWriteSpec, IndexKeyGatherSpec, IndexLogitsSpec and
   // TopKSpec (indexer.h).
   template <KernelFamily Spec>
-  Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1);
+  Result<typename Spec::Handle> prepare(const Spec& spec, int device = -1, Stream stream = nullptr);
   // The kernels of a cascade (cascade.h), together.
   template <std::same_as<CascadeSpec> Spec>
-  Result<CascadeKernel> prepare(const Spec& spec, int device = -1);
+  Result<CascadeKernel> prepare(const Spec& spec, int device = -1, Stream stream = nullptr);
   // Those of sparse attention (sparse_attention.h).
   template <std::same_as<SparseAttentionSpec> Spec>
-  Result<SparseAttentionKernel> prepare(const Spec& spec, int device = -1);
+  Result<SparseAttentionKernel> prepare(const Spec& spec, int device = -1, Stream stream = nullptr);
 
-  // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU.
+  // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU. Compiles
+  // whatever EngineOptions::jit says.
   Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
   template <KernelFamily Spec>
   Result<KernelInfo> precompile(const Spec& spec, const Target& target);
@@ -173,18 +191,19 @@ class PAGEJIT_EXPORT Engine {
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   template <class Handle, class Spec>
-  Result<Handle> prepare_handle(const Spec& spec, int device);
+  Result<Handle> prepare_handle(const Spec& spec, int device, Stream stream);
   std::unique_ptr<Impl> impl_;
 };
 
 template <>
-PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device);
+PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device,
+                                                     Stream stream);
 template <>
 PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
                                                       const Target& target);
 template <>
 PAGEJIT_EXPORT Result<SparseAttentionKernel> Engine::prepare(const SparseAttentionSpec& spec,
-                                                             int device);
+                                                             int device, Stream stream);
 template <>
 PAGEJIT_EXPORT Result<SparseAttentionInfo> Engine::precompile(const SparseAttentionSpec& spec,
                                                               const Target& target);

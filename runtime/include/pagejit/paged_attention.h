@@ -126,7 +126,8 @@ class PAGEJIT_EXPORT PagedAttention {
   PagedAttention(const PagedAttention&) = delete;
   PagedAttention& operator=(const PagedAttention&) = delete;
 
-  // Makes the kernel of paged_attention_spec(args) ready. To be called before a stream is captured.
+  // Makes the kernel of paged_attention_spec(args) ready. To be called before a stream is captured:
+  // a call on a stream that is being captured prepares nothing and is kDenied.
   // As Engine::prepare().
   Status prepare(const PagedAttentionArgs& args);
 

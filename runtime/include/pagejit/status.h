@@ -33,6 +33,7 @@ enum class StatusCode : int32_t {
       11,  // a debug kernel found a bad value on the device; the message says where
   kCancelled = 12,
   kInternal = 13,  // a defect of pagejit; please report it with the message
+  kDenied = 14,  // a kernel is not ready, and the policy or a capture forbids making it so (jit.h)
 };
 
 // The enumerator's name in lower case words, e.g. "invalid argument". Never null.

@@ -35,6 +35,24 @@ TEST(PrecompileHostTest, SupportedLayersOfAMixedModelAreServed) {
   EXPECT_THAT(result.err, HasSubstr("(36 of 48): not supported yet: linear_attention layers"));
 }
 
+TEST(PrecompileHostTest, CompilesWhereProgramsMayNot) {
+  CommandRunner runner;
+  runner.set_variable("PAGEJIT_JIT", "error");
+  const std::vector<std::string> check = {"check",    "--head-size", "64",    "--group-size",
+                                          "3",        "--arch",      "sm_80", "--driver",
+                                          "emulator", "--batches",   "1"};
+  const CommandResult cold = runner.run(check);
+  EXPECT_EQ(cold.exit_code, 3);
+  EXPECT_THAT(cold.err, HasSubstr("PAGEJIT_JIT (EngineOptions::jit) is error"));
+  EXPECT_THAT(cold.err, HasSubstr("pagejit precompile --arch host_80"));
+  const CommandResult made =
+      runner.run({"precompile", "--head-size", "64", "--group-size", "3", "--arch", "host_80"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("1 kernel: 1 compiled"));
+  const CommandResult warm = runner.run(check);
+  EXPECT_EQ(warm.exit_code, 0) << warm.err;
+}
+
 // Eight kernels, one at a time: interrupted after the first, which is kept.
 TEST(PrecompileHostTest, InterruptKeepsWhatIsDone) {
   const CommandRunner runner;

@@ -21,6 +21,7 @@ TEST(ExitCodeTest, EveryStatusHasOne) {
       {StatusCode::kDeviceCheckFailed, 5},
       {StatusCode::kCancelled, 6},
       {StatusCode::kInternal, 2},
+      {StatusCode::kDenied, 3},
   };
   for (const auto& [code, exit_code] : expected) {
     EXPECT_EQ(static_cast<int>(exit_code_of(Status(code, "x"))), exit_code)

@@ -1,0 +1,19 @@
+// Stopwatch: wall time since it was made. Thread-safety: a constant value.
+#pragma once
+
+#include <chrono>
+
+namespace pagejit {
+
+class Stopwatch {
+ public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
+        .count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace pagejit

@@ -1,0 +1,462 @@
+// What prepare() may compile, what it tells of every kernel, and what it refuses during a capture.
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "pagejit/paged_attention.h"
+#include "tests/runtime/engine_fixture.h"
+
+namespace pagejit {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr KernelSpec kSpec{.group_size = 4};
+constexpr JitPolicy kPolicies[] = {JitPolicy::kOn, JitPolicy::kWarn, JitPolicy::kError,
+                                   JitPolicy::kOff};
+
+class JitPolicyTest : public EngineTest {
+ protected:
+  static inline const Stream kStream = reinterpret_cast<Stream>(0x5000);
+  static inline const Stream kOtherStream = reinterpret_cast<Stream>(0x6000);
+
+  EngineOptions options_with(JitPolicy policy) {
+    EngineOptions result = options();
+    result.jit = policy;
+    result.on_event = [this](const JitEvent& event) {
+      std::lock_guard lock(event_mutex);
+      events.push_back(event);
+    };
+    return result;
+  }
+  std::shared_ptr<Engine> engine_with(JitPolicy policy) {
+    return make_engine(options_with(policy));
+  }
+
+  // Forgets what was told so far.
+  std::vector<JitEvent> take_events() {
+    std::lock_guard lock(event_mutex);
+    return std::exchange(events, {});
+  }
+  std::vector<JitEventKind> take_kinds() {
+    std::vector<JitEventKind> kinds;
+    for (const JitEvent& event : take_events()) kinds.push_back(event.kind);
+    return kinds;
+  }
+
+  // That of an engine of its own, which tells nothing.
+  KernelInfo precompiled(const KernelSpec& spec = kSpec, const char* target = "sm_90a") {
+    Result<KernelInfo> info = make_engine()->precompile(spec, *parse_target(target));
+    EXPECT_TRUE(info) << info.status().to_string();
+    nvrtc->compiles = nvrtc->openings = 0;
+    std::lock_guard lock(log_mutex);
+    log.clear();
+    return info ? *info : KernelInfo();
+  }
+
+  size_t log_lines(LogLevel least) {
+    std::lock_guard lock(log_mutex);
+    size_t lines = 0;
+    for (const auto& [level, line] : log) lines += level >= least ? 1 : 0;
+    return lines;
+  }
+
+  std::mutex event_mutex;
+  std::vector<JitEvent> events;
+};
+
+TEST_F(JitPolicyTest, EveryPolicyTakesWhatIsStored) {
+  const KernelInfo stored = precompiled();
+  for (const JitPolicy policy : kPolicies) {
+    auto engine = engine_with(policy);
+    for (const ImageOrigin origin : {ImageOrigin::kDisk, ImageOrigin::kMemory}) {
+      const Kernel kernel = prepare(*engine, kSpec);
+      EXPECT_EQ(kernel.info().origin, origin);
+      EXPECT_TRUE(kernel.launch(legal_args(), nullptr));
+      const std::vector<JitEvent> told = take_events();
+      ASSERT_EQ(told.size(), 1u) << "one for prepare(), none for the launch";
+      EXPECT_EQ(told[0].kind, JitEventKind::kHit);
+      EXPECT_EQ(told[0].spec, canonical_text(kSpec));
+      EXPECT_EQ(told[0].target.to_string(), "sm_90a");
+      EXPECT_EQ(told[0].key, stored.key);
+      EXPECT_EQ(told[0].origin, origin);
+      EXPECT_GT(told[0].duration_ms, 0);
+      EXPECT_TRUE(told[0].status);
+      EXPECT_FALSE(told[0].precompiling);
+    }
+    EXPECT_EQ(engine->stats().misses_denied_by_policy, 0u);
+  }
+  EXPECT_EQ(nvrtc->compiles, 0);
+  EXPECT_EQ(log_lines(LogLevel::kWarning), 0u);
+}
+
+TEST_F(JitPolicyTest, OnCompilesWithoutAWarning) {
+  auto engine = engine_with(JitPolicy::kOn);
+  nvrtc->delay = std::chrono::milliseconds(20);
+  const KernelInfo info = prepare(*engine, kSpec).info();
+  const std::vector<JitEvent> told = take_events();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].kind, JitEventKind::kCompile);
+  EXPECT_EQ(told[0].spec, canonical_text(kSpec));
+  EXPECT_EQ(told[0].target, info.target);
+  EXPECT_EQ(told[0].key, info.key);
+  EXPECT_EQ(told[0].origin, ImageOrigin::kCompiled);
+  EXPECT_GE(told[0].duration_ms, 20);
+  EXPECT_TRUE(told[0].status);
+  EXPECT_EQ(log_lines(LogLevel::kWarning), 0u);
+}
+
+TEST_F(JitPolicyTest, WarnLogsEachCompileOfPrepareOnly) {
+  auto engine = engine_with(JitPolicy::kWarn);
+  ASSERT_TRUE(engine->precompile({.group_size = 8}, *parse_target("sm_90a")));
+  EXPECT_EQ(log_lines(LogLevel::kWarning), 0u);
+  const KernelInfo info = prepare(*engine, kSpec).info();
+  prepare(*engine, kSpec);
+  ASSERT_EQ(log_lines(LogLevel::kWarning), 1u);
+  for (const std::string& part :
+       {canonical_text(kSpec), std::string("for sm_90a in "), std::string(" ms"), info.key}) {
+    EXPECT_TRUE(logged(LogLevel::kWarning, part)) << part;
+  }
+  nvrtc->failure = Status(StatusCode::kCompileFailed, "it does not compile");
+  EXPECT_FALSE(engine->prepare({.group_size = 2}, 0));
+  EXPECT_TRUE(logged(LogLevel::kWarning, "failed to compile at run time: "));
+}
+
+TEST_F(JitPolicyTest, ErrorRefusesAMissAndSaysWhatIsMissing) {
+  auto engine = engine_with(JitPolicy::kError);
+  Result<Kernel> kernel = engine->prepare(kSpec, 0);
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.status().code(), StatusCode::kDenied);
+  EXPECT_EQ(nvrtc->openings, 0) << "not even opened";
+  const std::vector<JitEvent> told = take_events();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].kind, JitEventKind::kDenied);
+  EXPECT_EQ(told[0].status.message(), kernel.status().message());
+  EXPECT_THAT(kernel.status().message(),
+              AllOf(HasSubstr(canonical_text(kSpec)), HasSubstr("sm_90a"), HasSubstr(told[0].key),
+                    HasSubstr("PAGEJIT_JIT (EngineOptions::jit) is error"),
+                    HasSubstr("pagejit precompile --arch sm_90a")));
+  EXPECT_TRUE(logged(LogLevel::kError, kernel.status().message()));
+  EXPECT_EQ(engine->stats().misses_denied_by_policy, 1u);
+  EXPECT_EQ(engine->stats().misses_denied_in_capture, 0u);
+  EXPECT_EQ(engine->stats().compiles, 0u);
+
+  // What was missing is what precompile() makes.
+  EXPECT_EQ(precompiled().key, told[0].key);
+  EXPECT_EQ(prepare(*engine, kSpec).info().key, told[0].key);
+  EXPECT_THAT(take_kinds(), ElementsAre(JitEventKind::kHit));
+}
+
+TEST_F(JitPolicyTest, OffRefusesAMissInSilence) {
+  auto engine = engine_with(JitPolicy::kOff);
+  for (int i = 0; i < 2; ++i) {
+    Result<Kernel> kernel = engine->prepare(kSpec, 0);
+    EXPECT_EQ(kernel.status().code(), StatusCode::kDenied);
+    EXPECT_THAT(kernel.status().message(), HasSubstr("PAGEJIT_JIT (EngineOptions::jit) is off"));
+  }
+  EXPECT_EQ(nvrtc->openings, 0);
+  EXPECT_THAT(take_events(), IsEmpty());
+  EXPECT_EQ(log_lines(LogLevel::kInfo), 0u);
+  EXPECT_EQ(engine->stats().misses_denied_by_policy, 2u);
+}
+
+TEST_F(JitPolicyTest, PrecompileCompilesUnderEveryPolicy) {
+  int group_size = 0;
+  for (const JitPolicy policy : kPolicies) {
+    auto engine = engine_with(policy);
+    const KernelSpec spec = {.group_size = ++group_size};
+    Result<KernelInfo> info = engine->precompile(spec, *parse_target("sm_90a"));
+    ASSERT_TRUE(info) << info.status().to_string();
+    EXPECT_EQ(info->origin, ImageOrigin::kCompiled);
+    const std::vector<JitEvent> told = take_events();
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].kind, JitEventKind::kCompile);
+    EXPECT_TRUE(told[0].precompiling);
+    EXPECT_EQ(prepare(*engine, spec).info().origin, ImageOrigin::kMemory);
+    EXPECT_THAT(take_kinds(), ElementsAre(JitEventKind::kHit));
+  }
+}
+
+TEST_F(JitPolicyTest, WhatWasRecordedAndPrecompiledIsNeverCompiledAgain) {
+  EngineOptions recording = options_with(JitPolicy::kOn);
+  recording.disk_cache = false;
+  auto recorder = make_engine(recording);
+  for (int group_size = 1; group_size <= 5; ++group_size) {
+    prepare(*recorder, {.group_size = group_size});
+    prepare(*recorder, {.group_size = group_size});
+  }
+  auto builder = make_engine();
+  for (const JitEvent& event : take_events()) {
+    if (event.kind != JitEventKind::kCompile) continue;
+    ASSERT_TRUE(builder->precompile(*parse_spec(event.spec), event.target));
+  }
+  nvrtc->openings = 0;
+  auto production = engine_with(JitPolicy::kError);
+  for (int group_size = 1; group_size <= 5; ++group_size) {
+    prepare(*production, {.group_size = group_size});
+  }
+  EXPECT_THAT(take_kinds(),
+              ::testing::AllOf(::testing::SizeIs(5), ::testing::Each(JitEventKind::kHit)));
+  EXPECT_EQ(nvrtc->openings, 0);
+  EXPECT_EQ(production->stats().compiles, 0u);
+}
+
+TEST_F(JitPolicyTest, ErrorTakesTheFirstStoredTargetOfTheLadder) {
+  precompiled(kSpec, "sm_90");
+  EXPECT_EQ(prepare(*engine_with(JitPolicy::kError), kSpec).info().target.to_string(), "sm_90");
+  precompiled(kSpec, "sm_90a");
+  EXPECT_EQ(prepare(*engine_with(JitPolicy::kError), kSpec).info().target.to_string(), "sm_90a");
+}
+
+TEST_F(JitPolicyTest, ErrorWithoutACompilerTakesAnyCompilersEntryAndElseNamesTheSource) {
+  const std::string stored = precompiled().key;
+  nvrtc->available = false;
+  auto engine = engine_with(JitPolicy::kError);
+  EXPECT_EQ(prepare(*engine, kSpec).info().origin, ImageOrigin::kDisk);
+  EXPECT_EQ(engine->prepare({.group_size = 8}, 0).status().code(), StatusCode::kDenied);
+  const std::vector<JitEvent> told = take_events();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].key, stored);
+  EXPECT_EQ(told[1].key.size(), 64u) << "there is no compiler to name";
+}
+
+TEST_F(JitPolicyTest, ErrorDoesNotOpenTheRealNvrtc) {
+  EngineOptions real = options();
+  real.jit = JitPolicy::kError;
+  Result<std::shared_ptr<Engine>> engine = Engine::create(real);
+  ASSERT_TRUE(engine);
+  EXPECT_EQ((*engine)->prepare(kSpec, 0).status().code(), StatusCode::kDenied);
+  std::ifstream maps("/proc/self/maps");
+  const std::string mapped{std::istreambuf_iterator<char>(maps), {}};
+  EXPECT_EQ(mapped.find("libnvrtc"), std::string::npos);
+}
+
+TEST_F(JitPolicyTest, OfThreadsThatWaitForOneCompileOneTellsOfIt) {
+  nvrtc->delay = std::chrono::milliseconds(200);
+  auto engine = engine_with(JitPolicy::kOn);
+  std::atomic<bool> is_over = false;
+  std::thread first([&] {
+    prepare(*engine, kSpec);
+    is_over = true;
+  });
+  while (nvrtc->compiles == 0 && !is_over) std::this_thread::yield();
+  prepare(*engine, kSpec);
+  first.join();
+  ASSERT_EQ(engine->stats().waits, 1u);
+  int compiles = 0, hits = 0;
+  for (const JitEvent& event : take_events()) {
+    if (event.kind == JitEventKind::kCompile) ++compiles;
+    if (event.kind != JitEventKind::kHit) continue;
+    ++hits;
+    EXPECT_EQ(event.origin, ImageOrigin::kMemory);
+    EXPECT_GT(event.duration_ms, 10) << "it waited";
+  }
+  EXPECT_EQ(compiles, 1);
+  EXPECT_EQ(hits, 1);
+}
+
+TEST_F(JitPolicyTest, AFailedCompileIsToldOnceWithItsReason) {
+  nvrtc->failure = Status(StatusCode::kCompileFailed, "it does not compile", "the log");
+  auto engine = engine_with(JitPolicy::kOn);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(engine->prepare(kSpec, 0));
+  const std::vector<JitEvent> told = take_events();
+  ASSERT_EQ(told.size(), 1u) << "the second call compiled nothing";
+  EXPECT_EQ(told[0].kind, JitEventKind::kCompile);
+  EXPECT_EQ(told[0].status.code(), StatusCode::kCompileFailed);
+  EXPECT_EQ(told[0].status.detail(), "the log");
+  EXPECT_EQ(told[0].key.size(), 64u + 1 + 8);
+}
+
+TEST_F(JitPolicyTest, AStoredImageThatTheDriverRefusesIsNotCompiledAnewUnderError) {
+  nvrtc->image_prefix = pagejit_stub::kRefusedImage;
+  const std::string stored = precompiled().key;
+  nvrtc->image_prefix = "good";
+  auto engine = engine_with(JitPolicy::kError);
+  Result<Kernel> kernel = engine->prepare(kSpec, 0);
+  EXPECT_EQ(kernel.status().code(), StatusCode::kDenied);
+  EXPECT_THAT(kernel.status().message(),
+              AllOf(HasSubstr("CUDA_ERROR_INVALID_IMAGE"), HasSubstr(stored)));
+  EXPECT_THAT(take_kinds(), ElementsAre(JitEventKind::kHit, JitEventKind::kDenied));
+  EXPECT_EQ(nvrtc->compiles, 0);
+  EXPECT_EQ(engine->stats().driver_rejects, 1u);
+  EXPECT_EQ(engine->stats().misses_denied_by_policy, 1u);
+  // precompile() does not take the refused one for the kernel.
+  EXPECT_EQ(precompiled().origin, ImageOrigin::kCompiled);
+  EXPECT_EQ(prepare(*engine, kSpec).info().origin, ImageOrigin::kDisk);
+}
+
+TEST_F(JitPolicyTest, ACallbackMayUseTheEngine) {
+  nvrtc->image_prefix = pagejit_stub::kRefusedImage;
+  precompiled();
+  nvrtc->image_prefix = "good";
+  std::shared_ptr<Engine> engine;
+  EngineOptions reentrant = options_with(JitPolicy::kOn);
+  reentrant.on_event = [&](const JitEvent& event) {
+    std::unique_lock lock(event_mutex);
+    events.push_back(event);
+    lock.unlock();
+    // The compile of a refused image happens while no other kernel is loaded.
+    if (parse_spec(event.spec)->group_size == 4) prepare(*engine, {.group_size = 8});
+  };
+  engine = make_engine(reentrant);
+  prepare(*engine, kSpec);
+  EXPECT_THAT(take_kinds(), ElementsAre(JitEventKind::kHit, JitEventKind::kCompile,
+                                        JitEventKind::kCompile, JitEventKind::kHit));
+}
+
+TEST_F(JitPolicyTest, WhatACallbackThrowsIsDropped) {
+  nvrtc->image_prefix = pagejit_stub::kRefusedImage;
+  precompiled();
+  nvrtc->image_prefix = "good";
+  int calls = 0;
+  EngineOptions throwing = options();
+  throwing.on_event = [&](const JitEvent&) {
+    ++calls;
+    throw std::runtime_error("from the callback");
+  };
+  auto engine = make_engine(throwing);
+  EXPECT_TRUE(engine->prepare(kSpec, 0));
+  EXPECT_EQ(calls, 2) << "the hit and the compile";
+}
+
+TEST_F(JitPolicyTest, DuringACaptureAColdKernelIsRefusedUnderEveryPolicy) {
+  script->set_capturing_stream(static_cast<CUstream>(kStream));
+  for (const bool stored : {false, true}) {
+    if (stored) precompiled();
+    for (const JitPolicy policy : kPolicies) {
+      auto engine = engine_with(policy);
+      Result<Kernel> kernel = engine->prepare(kSpec, 0, kStream);
+      ASSERT_FALSE(kernel);
+      EXPECT_EQ(kernel.status().code(), StatusCode::kDenied);
+      EXPECT_THAT(kernel.status().message(),
+                  AllOf(HasSubstr(canonical_text(kSpec)), HasSubstr("the stream is being captured"),
+                        HasSubstr("before the capture begins")));
+      EXPECT_EQ(engine->stats().misses_denied_in_capture, 1u);
+      EXPECT_EQ(engine->stats().misses_denied_by_policy, 0u);
+      const std::vector<JitEvent> told = take_events();
+      ASSERT_EQ(told.size(), policy == JitPolicy::kOff ? 0u : 1u);
+      if (told.empty()) continue;
+      EXPECT_EQ(told[0].kind, JitEventKind::kDenied);
+      EXPECT_EQ(told[0].target.to_string(), "sm_90a");
+      EXPECT_EQ(told[0].key, "");
+      EXPECT_TRUE(logged(LogLevel::kError, told[0].status.message()));
+    }
+  }
+  EXPECT_EQ(nvrtc->openings, 0);
+  EXPECT_EQ(script->calls("cuLibraryLoadData"), 0u);
+}
+
+TEST_F(JitPolicyTest, DuringACaptureAWarmKernelIsReturnedWithoutADriverCall) {
+  auto engine = engine_with(JitPolicy::kOn);
+  prepare(*engine, kSpec);
+  script->set_capturing_stream(static_cast<CUstream>(kStream));
+  const uint64_t loads = script->calls("cuFuncLoad");
+  Result<Kernel> kernel = engine->prepare(kSpec, 0, kStream);
+  ASSERT_TRUE(kernel) << kernel.status().to_string();
+  EXPECT_EQ(script->calls("cuStreamIsCapturing"), 0u);
+  EXPECT_EQ(script->calls("cuFuncLoad"), loads);
+  EXPECT_EQ(engine->stats().misses_denied_in_capture, 0u);
+}
+
+TEST_F(JitPolicyTest, DuringACaptureAKernelThatIsWarmInAnotherContextIsRefused) {
+  auto driver = *Driver::open(PAGEJIT_STUB_DRIVER);
+  auto engine = engine_with(JitPolicy::kOn);
+  prepare(*engine, kSpec, 0);
+  driver->cuCtxPushCurrent(script->make_context(0));
+  script->set_capturing_stream(static_cast<CUstream>(kStream));
+  const uint64_t loads = script->calls("cuFuncLoad");
+  EXPECT_EQ(engine->prepare(kSpec, -1, kStream).status().code(), StatusCode::kDenied);
+  EXPECT_EQ(script->calls("cuFuncLoad"), loads);
+  script->set_capturing_stream(nullptr);
+  EXPECT_TRUE(engine->prepare(kSpec, -1, kStream));
+  CUcontext popped = nullptr;
+  driver->cuCtxPopCurrent(&popped);
+}
+
+TEST_F(JitPolicyTest, OnlyTheGivenStreamIsLookedAt) {
+  script->set_capturing_stream(static_cast<CUstream>(kStream));
+  auto engine = engine_with(JitPolicy::kOn);
+  EXPECT_TRUE(engine->prepare({.group_size = 1}, 0, kOtherStream));
+  EXPECT_EQ(script->calls("cuStreamIsCapturing"), 1u);
+  EXPECT_TRUE(engine->prepare({.group_size = 2}, 0));
+  EXPECT_EQ(script->calls("cuStreamIsCapturing"), 1u);
+}
+
+TEST_F(JitPolicyTest, TheLegacyStreamDuringAnotherStreamsCaptureCountsAsCaptured) {
+  auto engine = engine_with(JitPolicy::kOn);
+  script->fail("cuStreamIsCapturing", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  EXPECT_EQ(engine->prepare(kSpec, 0, kStream).status().code(), StatusCode::kDenied);
+  script->fail("cuStreamIsCapturing", CUDA_ERROR_INVALID_VALUE);
+  const Status status = engine->prepare(kSpec, 0, kStream).status();
+  EXPECT_EQ(status.code(), StatusCode::kDriverError);
+  EXPECT_THAT(status.message(), HasSubstr("cuStreamIsCapturing"));
+  EXPECT_EQ(engine->stats().misses_denied_in_capture, 1u);
+}
+
+TEST_F(JitPolicyTest, EveryPartOfAProblemKnowsTheStream) {
+  EngineDependencies with = dependencies();
+  with.plan = plan_any;  // the other families have no fake
+  auto engine = *create_engine(options(), with);
+  SparseAttentionSpec sparse;
+  sparse.attention = {.head_size = 576, .block_size = 64, .group_size = 16};
+  sparse.attention.head_size_v = 512;
+  sparse.attention.latent = true;
+  sparse.attention.kv_table = KvTable::kPositions;
+  const CascadeSpec cascade = {.attention = kSpec};
+  const CascadeParts levels = cascade_parts(cascade);
+  const SparseAttentionParts steps = sparse_attention_parts(sparse);
+  // Each part is cold once, with those before it warm.
+  const auto expect_denied = [&](const auto& whole, const auto& cold_part) {
+    script->set_capturing_stream(static_cast<CUstream>(kStream));
+    const uint64_t loads = script->calls("cuLibraryLoadData");
+    EXPECT_EQ(engine->prepare(whole, 0, kStream).status().code(), StatusCode::kDenied);
+    EXPECT_EQ(script->calls("cuLibraryLoadData"), loads);
+    script->set_capturing_stream(nullptr);
+    EXPECT_TRUE(engine->prepare(cold_part, 0));
+  };
+  expect_denied(cascade, levels.prefix);
+  expect_denied(cascade, levels.suffix);
+  expect_denied(cascade, levels.merge);
+  expect_denied(sparse, steps.logits);
+  expect_denied(sparse, steps.top_k);
+  expect_denied(sparse, steps.attention);
+  EXPECT_EQ(engine->stats().misses_denied_in_capture, 6u);
+  script->set_capturing_stream(static_cast<CUstream>(kStream));
+  EXPECT_TRUE(engine->prepare(cascade, 0, kStream));
+  EXPECT_TRUE(engine->prepare(sparse, 0, kStream));
+}
+
+TEST_F(JitPolicyTest, AVllmCallDuringACapturePreparesNothing) {
+  auto driver = *Driver::open(PAGEJIT_STUB_DRIVER);
+  driver->cuCtxPushCurrent(script->make_context(0));
+  PagedAttention attention(engine_with(JitPolicy::kOn));
+  const PagedAttentionArgs args = {.out = reinterpret_cast<void*>(0x6000),
+                                   .query = reinterpret_cast<const void*>(0x1000),
+                                   .key_cache = reinterpret_cast<const void*>(0x2000),
+                                   .value_cache = reinterpret_cast<const void*>(0x3000),
+                                   .num_kv_heads = 8,
+                                   .scale = 0.0883883476f,
+                                   .block_tables = reinterpret_cast<const int32_t*>(0x4000),
+                                   .seq_lens = reinterpret_cast<const int32_t*>(0x5000),
+                                   .block_size = 16,
+                                   .max_seq_len = 1000,
+                                   .num_seqs = 2,
+                                   .num_heads = 32,
+                                   .head_size = 128,
+                                   .max_num_blocks_per_seq = 64};
+  script->set_capturing_stream(static_cast<CUstream>(kStream));
+  EXPECT_EQ(paged_attention_v1(attention, args, kStream).code(), StatusCode::kDenied);
+  EXPECT_EQ(script->calls("cuLibraryLoadData"), 0u);
+  ASSERT_TRUE(attention.prepare(args));
+  EXPECT_TRUE(paged_attention_v1(attention, args, kStream));
+  CUcontext popped = nullptr;
+  driver->cuCtxPopCurrent(&popped);
+}
+
+}  // namespace
+}  // namespace pagejit
