@@ -1,14 +1,16 @@
 // DiskCache: entries in one directory of the user's, shared by any number of processes. It is a
 // hint: whatever goes wrong is a miss or a dropped entry with a reason, never an exception, an
-// abort or a print. It keeps nothing in memory (see memory_cache.h), and it makes nobody wait (see
-// single_flight.h). Thread-safety: all functions may be called from several threads and processes
-// at once.
+// abort or a print. It keeps nothing in memory (see memory_cache.h). Only lock() waits, for a
+// bounded time. Thread-safety: all functions may be called from several threads and processes at
+// once.
 //
 //   v1/objects/<first 2 hex of S>/<S>.<C8>.pjk   entries, each published by one rename
 //   v1/tmp/                                      temporaries of publishers; left behind only by a
-//   killed one v1/bad/<0-f>.pjk                             corrupt entries set aside, at most 16:
-//   slot = last hex digit of S v1/CACHEDIR.TAG                              tells backup programs
-//   to skip v1 v1/lock                                      reserved for the lock between processes
+//                                                killed one
+//   v1/bad/<0-f>.pjk                             corrupt entries set aside, at most 16: the slot is
+//                                                the last hex digit of S
+//   v1/CACHEDIR.TAG                              tells backup programs to skip v1
+//   v1/lock                                      empty; its bytes are locked (process_lock.h)
 #pragma once
 
 #include <array>
@@ -24,6 +26,7 @@
 #include "cache/entry.h"
 #include "cache/file_system.h"
 #include "cache/key.h"
+#include "cache/process_lock.h"
 #include "pagejit/status.h"
 
 namespace pagejit::cache {
@@ -34,6 +37,11 @@ struct DiskCacheOptions {
   // nothing is stored then. The status is the bare reason. From any thread; must not call back into
   // the cache.
   std::function<void(const Status&)> on_warning;
+  // Called at most once in the life of the cache, when lock() yields kUnavailable though there is a
+  // directory. As on_warning otherwise, and less grave: keys may be computed more than once.
+  std::function<void(const Status&)> on_lock_failure;
+  // For how long lock() waits: longer than any one compile that was seen takes.
+  std::chrono::milliseconds lock_timeout{60'000};
   std::shared_ptr<FileSystem> file_system;                       // null = the real one
   std::function<std::chrono::steady_clock::time_point()> clock;  // null = the real one
 };
@@ -49,10 +57,17 @@ struct LookupResult {
   Status status;
 };
 
+enum class LockOutcome : uint8_t {
+  kTaken = 0,        // computes, publishes and releases the lock
+  kPublished = 1,    // need not compute: another process has published
+  kTimedOut = 2,     // goes on without the lock, which another process has held all the time
+  kUnavailable = 3,  // goes on without: memory only, read-only, locks not supported, ...
+};
+
 // Counts since open(). Keys of the maps are errno values.
 struct DiskCacheStats {
   uint64_t hits = 0;
-  uint64_t misses = 0;                              // all lookups that are no hit and not corrupt
+  uint64_t misses = 0;  // all lookups that are no hit and not corrupt, also those of a waiter
   std::array<uint64_t, kNumCorruptions> corrupt{};  // by Corruption
   uint64_t rejected = 0;                            // calls of reject()
   uint64_t quarantine_failures =
@@ -61,6 +76,10 @@ struct DiskCacheStats {
   uint64_t publish_skips = 0;  // not tried because of an earlier failure (backoff), or memory only
   std::map<int, uint64_t> publish_failures;
   std::map<int, uint64_t> lookup_failures;  // misses for another reason than that there is no entry
+  uint64_t lock_waits = 0;                  // calls of lock() that found the lock held
+  uint64_t lock_wait_hits = 0;              // of these, kPublished
+  uint64_t lock_timeouts = 0;  // of these, kTimedOut; the others took the lock, or could not
+  std::map<int, uint64_t> lock_failures;  // kUnavailable, memory only left out
 
   uint64_t corrupt_total() const;
   uint64_t publish_failures_total() const;
@@ -69,7 +88,7 @@ struct DiskCacheStats {
 class DiskCache {
  public:
   // Never fails: a directory that cannot be used makes a cache that is memory only, with one
-  // warning. A directory that does not exist is made at the first publish.
+  // warning. A directory that does not exist is made by the first lock() or publish().
   static std::unique_ptr<DiskCache> open(DiskCacheOptions options);
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
@@ -92,6 +111,14 @@ class DiskCache {
   // quota, read-only, permissions, I/O) publishing pauses: 1 s, and twice as long each time up to
   // 64 s.
   Status publish(const Entry& entry);
+
+  // The calling process's turn to compute `key` (for what the caller does then see LockOutcome): of
+  // the processes that call this at one time one at a time gets the lock, and those who wait for it
+  // look whether they still need it. `is_published` looks the key up; it is called once after the
+  // lock was taken, and now and then during the wait. The lock is taken exactly on kTaken; it must
+  // not outlive this cache, nor be held while anything waits for a person. Waits for at most
+  // lock_timeout. An exception out of `is_published` is passed on.
+  LockOutcome lock(const Key& key, const std::function<bool()>& is_published, ProcessLock* lock);
 
   // Sets the entry aside as if it were corrupt: it is intact, but its image was refused by the
   // driver.
@@ -124,12 +151,15 @@ class DiskCache {
   IoStatus write_entry(const Key& key, const std::string& bytes);
   Status finish_publish(const IoStatus& status);
   void write_tag(const FileDescriptor& version, const FileDescriptor& tmp);
+  IoStatus open_lock(ProcessLock* lock) const;
+  LockOutcome lock_failed(const IoStatus& status);
 
   const DiskCacheOptions options_;
   const std::shared_ptr<FileSystem> file_system_;
   std::unique_ptr<const CacheDirectory> directory_;  // null: memory only
   Status memory_only_reason_;
   std::atomic_flag warned_;
+  std::atomic_flag lock_failure_told_;
 
   mutable std::mutex mutex_;  // guards what follows
   DiskCacheStats stats_;

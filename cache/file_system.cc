@@ -17,6 +17,15 @@ T or_error(T result) {
   return result < 0 ? static_cast<T>(-errno) : result;
 }
 
+int set_byte_lock(int fd, off_t offset, short type) {
+  struct flock lock {};  // l_pid must be 0
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = offset;
+  lock.l_len = 1;
+  return or_error(::fcntl(fd, F_OFD_SETLK, &lock));
+}
+
 }  // namespace
 
 int PosixFileSystem::open_at(int dir_fd, const char* path, int flags, mode_t mode) {
@@ -80,6 +89,12 @@ int PosixFileSystem::current_directory(std::string* path) {
   if (::getcwd(buffer, sizeof buffer) == nullptr) return -errno;
   *path = buffer;
   return 0;
+}
+
+int PosixFileSystem::lock_byte(int fd, off_t offset) { return set_byte_lock(fd, offset, F_WRLCK); }
+
+int PosixFileSystem::unlock_byte(int fd, off_t offset) {
+  return set_byte_lock(fd, offset, F_UNLCK);
 }
 
 int PosixFileSystem::random(void* buffer, size_t size) {

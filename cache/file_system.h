@@ -35,6 +35,11 @@ class FileSystem {
   // The names in an open directory, "." and ".." left out, in no order.
   virtual int list_directory(int dir_fd, std::vector<std::string>* names) = 0;
   virtual int current_directory(std::string* path) = 0;
+  // Takes the exclusive OFD lock (fcntl(2)) of one byte, which need not exist; -EAGAIN where it is
+  // held through another open file. The lock goes when it is given back, or when the last
+  // descriptor of this open file is closed.
+  virtual int lock_byte(int fd, off_t offset) = 0;
+  virtual int unlock_byte(int fd, off_t offset) = 0;
   // Fills the buffer with random bytes.
   virtual int random(void* buffer, size_t size) = 0;
   virtual uid_t effective_user() = 0;
@@ -54,6 +59,8 @@ class PosixFileSystem final : public FileSystem {
   int unlink_at(int dir_fd, const char* path, int flags) override;
   int list_directory(int dir_fd, std::vector<std::string>* names) override;
   int current_directory(std::string* path) override;
+  int lock_byte(int fd, off_t offset) override;
+  int unlock_byte(int fd, off_t offset) override;
   int random(void* buffer, size_t size) override;
   uid_t effective_user() override;
 };

@@ -3,9 +3,10 @@
 // computation asks for its result to be kept. Thread-safety: all functions may be called from
 // several threads at once. Different keys never wait for each other.
 //
-// Place of the lock between processes: inside `compute`, around "look up again, compile, publish".
-// Here a waiter sleeps on a condition variable, there it polls a lock that the kernel releases when
-// its holder dies, and after a bounded wait goes on without; neither needs to know of the other.
+// Processes exclude each other inside `compute`, by a lock around "look up again, compile, publish"
+// (DiskCache::lock). Here a waiter sleeps on a condition variable, there it polls a lock that the
+// kernel releases when its holder dies, and after a bounded wait goes on without; neither knows of
+// the other.
 #pragma once
 
 #include <unistd.h>

@@ -1,11 +1,13 @@
 // EngineDependencies: what an engine is made of besides its options, so that tests can put in their
-// own generator, compilers and driver. Internal. Thread-safety: plain values.
+// own generator, compilers, driver and
+// file system. Internal. Thread-safety: plain values.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
 
+#include "cache/disk_cache.h"
 #include "generator/config.h"
 #include "pagejit/engine.h"
 #include "runtime/driver/driver.h"
@@ -24,6 +26,7 @@ struct EngineDependencies {
   // Kernels kept loaded though nobody holds a handle. A module takes some 100 KB of host and device
   // memory, so 1,024 of them stay near 100 MB; a model needs a few dozen.
   size_t max_resident_kernels = 1024;
+  cache::DiskCacheOptions disk;  // the engine sets the directory and the callbacks
 };
 
 EngineDependencies default_dependencies(const EngineOptions& options);

@@ -43,7 +43,7 @@ Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_depen
     : options(std::move(engine_options)),
       dependencies(std::move(engine_dependencies)),
       logger(std::make_shared<Logger>(options.log_level, options.log_callback)),
-      images(options, logger),
+      images(options, logger, dependencies.disk),
       kernels(dependencies.max_resident_kernels) {}
 
 Compiler& Engine::Impl::compiler_for(const Target& target) {

@@ -22,12 +22,15 @@ std::optional<std::string> environment_variable(const std::string& name) {
 }
 
 cache::DiskCacheOptions disk_options(const EngineOptions& options,
-                                     const std::shared_ptr<const Logger>& logger) {
-  cache::DiskCacheOptions disk;
+                                     const std::shared_ptr<const Logger>& logger,
+                                     cache::DiskCacheOptions disk) {
   if (options.disk_cache) {
     disk.directory = cache::resolve_cache_directory(options.cache_dir, environment_variable);
     disk.on_warning = [logger](const Status& status) {
       logger->warning("kernels are kept in memory only: " + status.message());
+    };
+    disk.on_lock_failure = [logger](const Status& status) {
+      logger->info("processes may compile the same kernel at the same time: " + status.message());
     };
   } else {
     disk.directory.reason = "the disk cache is switched off";
@@ -83,8 +86,10 @@ cache::Retention retention_of(const Status& failure) {
 
 }  // namespace
 
-ImageStore::ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger)
-    : logger_(std::move(logger)), disk_(cache::DiskCache::open(disk_options(options, logger_))) {}
+ImageStore::ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger,
+                       cache::DiskCacheOptions disk)
+    : logger_(std::move(logger)),
+      disk_(cache::DiskCache::open(disk_options(options, logger_, std::move(disk)))) {}
 
 cache::KeyIngredients ImageStore::ingredients_of(const KernelSource& source,
                                                  const Compiler& compiler) const {
@@ -125,7 +130,10 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
         }
         if (!identity) return {identity.status()};
         if (Status status = compiler.check_target(source.target); !status) return {status};
-        return compile(std::move(ingredients), source, compiler, record);
+        cache::ProcessLock lock;
+        const auto find = [&] { return accept(disk_->lookup(key), source); };
+        if (Shared found = wait_for_turn(key, source, find, &lock)) return {found};
+        return compile(std::move(ingredients), source, compiler, record, &lock);
       },
       &waited);
   if (!image) return image.status();
@@ -153,10 +161,12 @@ Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
     Result<Shared> image = flights_.run(
         key,
         [&]() -> Flight::Outcome {
-          Shared found = lookup(key, source);
-          if (found != nullptr && found->image() != rejected.image()) return {found};
+          const auto find = [&] { return lookup_replacement(key, rejected, source); };
+          if (Shared found = find()) return {found};
+          cache::ProcessLock lock;
+          if (Shared found = wait_for_turn(key, source, find, &lock)) return {found};
           set_aside(rejected.entry->key);
-          return compile(ingredients, source, compiler, record);
+          return compile(ingredients, source, compiler, record, &lock);
         },
         &waited);
     if (!image) return image.status();
@@ -188,6 +198,28 @@ ImageStore::Shared ImageStore::lookup_any_compiler(const cache::Key& key,
   return accept(disk_->lookup_any_compiler(key.source), source);
 }
 
+ImageStore::Shared ImageStore::lookup_replacement(const cache::Key& key,
+                                                  const StoredImage& rejected,
+                                                  const KernelSource& source) {
+  const std::shared_ptr<const cache::Entry> in_memory = memory_.find(key);
+  if (in_memory != nullptr && in_memory->image != rejected.image()) return lookup(key, source);
+  const cache::LookupResult found = disk_->lookup(key);
+  const bool is_rejected_one = found.entry != nullptr && found.entry->image == rejected.image();
+  return is_rejected_one ? nullptr : accept(found, source);
+}
+
+ImageStore::Shared ImageStore::wait_for_turn(const cache::Key& key, const KernelSource& source,
+                                             const std::function<Shared()>& find,
+                                             cache::ProcessLock* lock) {
+  Shared found;
+  const auto is_published = [&] { return (found = find()) != nullptr; };
+  if (disk_->lock(key, is_published, lock) == cache::LockOutcome::kTimedOut) {
+    logger_->info(format("{} for {} is compiled here too: another process has taken too long ({})",
+                         source.kernel_name, source.target.to_string(), key.name()));
+  }
+  return found;
+}
+
 // A hit is intact and from folders that only this user can write (the disk cache has checked both
 // on what it read), so a host object in it may be loaded; what is left is whether it is this
 // kernel.
@@ -216,7 +248,7 @@ ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
 
 ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredients,
                                                 const KernelSource& source, Compiler& compiler,
-                                                CompileRecord* record) {
+                                                CompileRecord* record, cache::ProcessLock* lock) {
   ++compiles_;
   const Stopwatch stopwatch;
   Result<CompiledImage> compiled = compiler.compile(source);
@@ -225,6 +257,7 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   if (!compiled) {
     record->key = cache::make_key(ingredients).name();
     ++compile_failures_;
+    lock->release();  // before a callback, here and below
     logger_->error(format("{} for {}: {}", source.kernel_name, source.target.to_string(),
                           compiled.status().to_string()));
     return {compiled.status(), retention_of(compiled.status())};
@@ -250,21 +283,18 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   record->key = entry->key.name();
   entry->metadata = encode_metadata(metadata);
   entry->image = std::move(compiled->image);
+  memory_.put(entry);
+  const Status stored = disk_->publish(*entry);
+  lock->release();
   logger_->info(format("compiled {} for {} in {:.0f} ms, {} registers, {} bytes ({})",
                        source.kernel_name, metadata.target, compiled->compile_ms,
                        metadata.registers, entry->image.size(), entry->key.name()));
   for (const std::string& warning : report.warnings) logger_->warning(warning);
-  memory_.put(entry);
-  publish(*entry);
+  if (!stored && !disk_->is_memory_only()) {
+    logger_->info(format("{} was not stored: {}", entry->key.name(), stored.message()));
+  }
   return {std::make_shared<const StoredImage>(
       StoredImage{std::move(entry), std::move(metadata), ImageOrigin::kCompiled})};
-}
-
-void ImageStore::publish(const cache::Entry& entry) {
-  if (disk_->is_memory_only()) return;
-  if (Status status = disk_->publish(entry); !status) {
-    logger_->info(format("{} was not stored: {}", entry.key.name(), status.message()));
-  }
 }
 
 void ImageStore::add_to(EngineStats& stats) const {
@@ -274,6 +304,9 @@ void ImageStore::add_to(EngineStats& stats) const {
   stats.compiles += compiles_;
   stats.compile_failures += compile_failures_;
   stats.waits += flights_.stats().waits;
+  stats.process_waits += disk.lock_waits;
+  stats.process_wait_hits += disk.lock_wait_hits;
+  stats.process_wait_timeouts += disk.lock_timeouts;
   stats.corrupt_entries += disk.corrupt_total() + bad_metadata_;
   stats.publish_failures += disk.publish_failures_total();
 }

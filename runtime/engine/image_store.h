@@ -1,16 +1,18 @@
 // ImageStore: source -> compiled image, from memory, from disk, or by a compile; for each key once,
-// however many threads ask. It connects the cache (which knows no kernels) with the compilers
-// (which know no cache). It loads nothing. Thread-safety: all functions may be called from several
-// threads at once.
+// however many threads and processes ask. It connects the cache (which knows no kernels) with the
+// compilers (which know no cache). It loads nothing. Thread-safety: all functions may be called
+// from several threads at once.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cache/disk_cache.h"
 #include "cache/memory_cache.h"
+#include "cache/process_lock.h"
 #include "cache/single_flight.h"
 #include "generator/config.h"
 #include "pagejit/engine.h"
@@ -37,7 +39,9 @@ struct CompileRecord {
 
 class ImageStore {
  public:
-  ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger);
+  // The directory and the callbacks of `disk` are set here.
+  ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger,
+             cache::DiskCacheOptions disk = {});
 
   // An image for `source`. The key needs the compiler's identity; where there is no compiler, the
   // newest entry on disk that any compiler made of the same source is taken. Errors are the
@@ -52,7 +56,7 @@ class ImageStore {
   std::optional<StoredImage> find(const KernelSource& source, Compiler& compiler, std::string* key);
 
   // The driver refused this stored image: sets it aside and compiles anew, unless another thread
-  // has replaced it meanwhile.
+  // or process has replaced it meanwhile.
   Result<StoredImage> replace_rejected(const StoredImage& rejected, const KernelSource& source,
                                        Compiler& compiler, CompileRecord* record);
   // The same without compiling.
@@ -70,10 +74,17 @@ class ImageStore {
   Shared lookup(const cache::Key& key, const KernelSource& source);
   Shared lookup_any_compiler(const cache::Key& key, const KernelSource& source);
   Shared accept(const cache::LookupResult& found, const KernelSource& source);
+  // Another image than the rejected one, under the same key.
+  Shared lookup_replacement(const cache::Key& key, const StoredImage& rejected,
+                            const KernelSource& source);
+  // Waits for this process's turn to compile: what `find` found meanwhile, or null, and then the
+  // lock is taken wherever there is one.
+  Shared wait_for_turn(const cache::Key& key, const KernelSource& source,
+                       const std::function<Shared()>& find, cache::ProcessLock* lock);
+  // Releases the lock when the image is stored.
   Flight::Outcome compile(cache::KeyIngredients ingredients, const KernelSource& source,
-                          Compiler& compiler, CompileRecord* record);
+                          Compiler& compiler, CompileRecord* record, cache::ProcessLock* lock);
   void set_aside(const cache::Key& key);
-  void publish(const cache::Entry& entry);
 
   std::shared_ptr<const Logger> logger_;
   std::unique_ptr<cache::DiskCache> disk_;

@@ -181,8 +181,8 @@ class Query {
         pairs[pass] = load_query_pair(start + element);
       }
     }
-    const float sign = source.sign_bits != 0 ? -1.0f : 1.0f;
-    float factor = sign;
+    float factor = source.sign_bits != 0 ? -1.0f : 1.0f;
+    [[maybe_unused]] const float sign = factor;
 #if PAGEJIT_SCALE_Q_ROWS
     float greatest = 0.0f;
 #pragma unroll

@@ -38,7 +38,10 @@ bool FaultFileSystem::interrupted() {
 int FaultFileSystem::open_at(int dir_fd, const char* path, int flags, mode_t mode) {
   if (interrupted()) return -EINTR;
   const int error = fault(Call::kOpen);
-  return error != 0 ? -error : real_.open_at(dir_fd, path, flags, mode);
+  if (error != 0) return -error;
+  const int fd = real_.open_at(dir_fd, path, flags, mode);
+  if (fd >= 0 && after_open) after_open(path);
+  return fd;
 }
 
 ssize_t FaultFileSystem::read(int fd, void* buffer, size_t size) {
@@ -100,6 +103,17 @@ int FaultFileSystem::list_directory(int dir_fd, std::vector<std::string>* names)
 int FaultFileSystem::current_directory(std::string* path) {
   const int error = fault(Call::kCurrentDirectory);
   return error != 0 ? -error : real_.current_directory(path);
+}
+
+int FaultFileSystem::lock_byte(int fd, off_t offset) {
+  if (interrupted()) return -EINTR;
+  const int error = fault(Call::kLock);
+  return error != 0 ? -error : real_.lock_byte(fd, offset);
+}
+
+int FaultFileSystem::unlock_byte(int fd, off_t offset) {
+  const int error = fault(Call::kUnlock);
+  return error != 0 ? -error : real_.unlock_byte(fd, offset);
 }
 
 int FaultFileSystem::random(void* buffer, size_t size) {

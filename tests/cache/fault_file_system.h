@@ -27,6 +27,8 @@ enum class Call {
   kUnlink,
   kList,
   kCurrentDirectory,
+  kLock,
+  kUnlock,
   kRandom,
 };
 
@@ -35,11 +37,13 @@ class FaultFileSystem final : public FileSystem {
   // Called before each call with its number (from 0) and kind. Returns 0 to let it through, or the
   // errno to fail with; it may also end the process. A failing close still closes, like Linux.
   std::function<int(int index, Call call)> before;
+  // Called after each open that succeeded.
+  std::function<void(const std::string& path)> after_open;
   // If set, a failing rename has moved the file all the same, as may happen on NFS.
   bool failed_rename_moves = false;
   size_t max_transfer_bytes = SIZE_MAX;  // of one read or write
-  bool interrupt_everything = false;     // every first try of open, read, write and fsync is EINTR
-  std::optional<uid_t> user;             // what effective_user() says
+  bool interrupt_everything = false;  // every first try of open, read, write, fsync, lock is EINTR
+  std::optional<uid_t> user;          // what effective_user() says
   std::optional<unsigned char> constant_random;
 
   int num_calls() const { return num_calls_; }
@@ -62,6 +66,8 @@ class FaultFileSystem final : public FileSystem {
   int unlink_at(int dir_fd, const char* path, int flags) override;
   int list_directory(int dir_fd, std::vector<std::string>* names) override;
   int current_directory(std::string* path) override;
+  int lock_byte(int fd, off_t offset) override;
+  int unlock_byte(int fd, off_t offset) override;
   int random(void* buffer, size_t size) override;
   uid_t effective_user() override;
 

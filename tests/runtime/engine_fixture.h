@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -46,6 +47,7 @@ class FakeCompiler final : public Compiler {
   Result<CompiledImage> compile(const KernelSource& source) override {
     ++openings;
     ++compiles;
+    if (on_compile) on_compile(source);
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
     if (!failure) return failure;
     CompiledImage image;
@@ -62,6 +64,7 @@ class FakeCompiler final : public Compiler {
   std::string identity_text = "fake 1.0";
   std::string image_prefix = "good";
   std::set<std::string> unknown_targets;
+  std::function<void(const KernelSource&)> on_compile;  // called during each compile
   std::chrono::milliseconds delay{0};
   Status failure;
   std::atomic<int> compiles{0};

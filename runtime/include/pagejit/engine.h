@@ -78,7 +78,13 @@ struct EngineStats {
   uint64_t disk_hits = 0;
   uint64_t compiles = 0;
   uint64_t compile_failures = 0;
-  uint64_t waits = 0;            // calls that waited for another thread's compile of the same key
+  uint64_t waits = 0;  // calls that waited for another thread's compile of the same key
+  // Calls that waited for another process's compile of the same key; of these, calls that then read
+  // what it had stored, and calls that compiled because it took too long. The rest compiled because
+  // it ended without storing anything.
+  uint64_t process_waits = 0;
+  uint64_t process_wait_hits = 0;
+  uint64_t process_wait_timeouts = 0;
   uint64_t corrupt_entries = 0;  // entries that failed their checksum or grammar and were replaced
   uint64_t publish_failures =
       0;  // entries that could not be written; the kernel was served from memory
@@ -137,7 +143,8 @@ class PAGEJIT_EXPORT Engine {
 
   // A handle for `spec` on a device: memory, then disk, then compile. device -1 = the device of the
   // current context (a context is required); >= 0 = that ordinal, whose primary context is
-  // retained. Concurrent calls for one key compile once. Without a compiler a stored kernel of any
+  // retained. Concurrent calls for one key compile once, in all processes
+  // that share the cache directory. Without a compiler a stored kernel of any
   // compiler is taken. Kernels stay loaded when no handle is left, up to about a thousand of them;
   // then the least recently prepared are unloaded.
   //
