@@ -180,12 +180,8 @@ TEST_F(EngineProcessesTest, AProcessForkedDuringACompileHoldsNobodyUp) {
   SharedMemory<std::atomic<pid_t>> grandchild;
   ChildProcess parent([&] {
     nvrtc->on_compile = [&](const KernelSource&) {
-      const pid_t pid = ::fork();
-      if (pid == 0) {
-        ::alarm(60);
-        cache::sleep_for_ever();
-      }
-      *grandchild = pid;
+      if (::fork() == 0) *grandchild = ::getpid();  // its handlers have run
+      ::alarm(60);
       cache::sleep_for_ever();
     };
     return precompile(*make_engine()) ? 1 : 2;
@@ -212,20 +208,26 @@ TEST_F(EngineProcessesTest, ACompileThatFailsReleasesTheLock) {
 }
 
 TEST_F(EngineProcessesTest, NoLogLineIsWrittenUnderTheLockOfACompile) {
-  // Each line that tells of the compile is answered by another engine, which must not have to wait.
-  EngineOptions with = options();
-  int num_answers = 0;
-  with.log_callback = [&](LogLevel level, std::string_view) {
-    if (level < LogLevel::kInfo) return;
-    disk.lock_timeout = milliseconds(0);
-    Result<std::shared_ptr<Engine>> other = create_engine(options(), dependencies());
-    EXPECT_EQ(precompile(**other)->origin, ImageOrigin::kDisk);
-    EXPECT_EQ((*other)->stats().process_waits, 0u);
-    ++num_answers;
-  };
-  Result<std::shared_ptr<Engine>> engine = create_engine(with, dependencies());
-  EXPECT_TRUE(precompile(**engine));
-  EXPECT_EQ(num_answers, 1);
+  disk.lock_timeout = milliseconds(0);
+  for (const bool fails : {false, true}) {
+    if (fails) nvrtc->failure = Status(StatusCode::kCompileFailed, "it does not compile");
+    std::filesystem::remove_all(options().cache_dir);
+    EngineOptions with = options();
+    int num_lines = 0;
+    with.log_callback = [&](LogLevel level, std::string_view) {
+      if (level < LogLevel::kInfo) return;
+      ++num_lines;
+      // Another engine that has to compile the same kernel, and so needs the lock.
+      std::filesystem::remove_all(options().cache_dir + "/v1/objects");
+      auto other = make_engine();
+      EXPECT_EQ(precompile(*other).is_ok(), !fails);
+      EXPECT_EQ(other->stats().compiles, 1u);
+      EXPECT_EQ(other->stats().process_waits, 0u);
+    };
+    Result<std::shared_ptr<Engine>> engine = create_engine(with, dependencies());
+    EXPECT_EQ(precompile(**engine).is_ok(), !fails);
+    EXPECT_EQ(num_lines, 1);
+  }
 }
 
 TEST_F(EngineProcessesTest, ProcessesWhoseDriverRefusesTheStoredImageCompileItAnewOnce) {
