@@ -32,7 +32,7 @@ constexpr pagejit_shared::AttentionConfig kConfig = {
     .shared_bytes = 186000,
 #line 74 "attention/attention.cu.tmpl"
 };
-... sha256 997bb113321571564548e6e59cf00587036865cc8d0526d4a54a7b87354ebaea ...
+... sha256 e6d2817bf1cd4ab9b7493f6bc07fa429bf96dd223e4d816f6f2e9f177934105f ...
 PAGEJIT_KERNEL(256, 1)
 pagejit_decode_bf16_kv_fp8_e4m3_d576_v512_b64_g128_slots_ds_mla_latent(const __grid_constant__ AttentionParams params) {
 #line 137 "attention/attention.cu.tmpl"
