@@ -59,7 +59,7 @@ say "$(sum_up release)"
 if [ "$sanitizers" = yes ]; then
   begin=$(now)
   build asan --target cache_test generator_test jit_test runtime_test models_test \
-    pagejit_emulator_test attention_sweep_test ragged_test
+    pagejit_emulator_test attention_sweep_test ragged_test latent_test
   say "sanitizer build: $(seconds_since "$begin") s"
   # The library's host code. What runs device code on the emulator's fibers, compiles many kernels or needs the plain
   # build's timing says so with a label.

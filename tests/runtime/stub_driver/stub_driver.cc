@@ -227,8 +227,8 @@ CUresult launch(const CUlaunchConfig* config, CUfunction kernel, void** params, 
   State& s = state();
   while (s.launch_lock.test_and_set()) {
   }
-  s.launch = {*config, config->numAttrs > 0 ? config->attrs[0] : CUlaunchAttribute{}, kernel,
-              *static_cast<pagejit_shared::AttentionParams*>(params[0])};
+  s.launch = {*config, config->numAttrs > 0 ? config->attrs[0] : CUlaunchAttribute{}, kernel, {}};
+  if (s.record_params) s.launch.params = *static_cast<pagejit_shared::AttentionParams*>(params[0]);
   s.launch_lock.clear();
   s.work_may_run = true;
   return CUDA_SUCCESS;

@@ -14,6 +14,7 @@ class ScriptImpl final : public Script {
     for (Function* function : Function::all()) function->reset();
     s.version = 12040;
     s.occupancy = 2;
+    s.record_params = true;
     s.devices = {Device{}};
     s.primaries.clear();
     s.primary_counts.clear();
@@ -39,6 +40,7 @@ class ScriptImpl final : public Script {
     return total;
   }
   LaunchRecord last_launch() override { return state().launch; }
+  void record_params(bool record) override { state().record_params = record; }
   int live_libraries() override { return state().live_libraries; }
   int live_primary_contexts() override {
     int live = 0;
