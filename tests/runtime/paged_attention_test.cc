@@ -340,5 +340,16 @@ TEST_F(PagedAttentionTest, WhatIsNotUsedIsIgnored) {
   EXPECT_EQ(script->calls("cuLaunchKernelEx"), 1u);
 }
 
+TEST_F(PagedAttentionTest, ACallDuringACapturePreparesNothing) {
+  const Stream stream = reinterpret_cast<Stream>(0x9000);
+  PagedAttention attention(make_engine());
+  const PagedAttentionArgs args = legal_paged_args();
+  script->set_capturing_stream(static_cast<CUstream>(stream));
+  EXPECT_EQ(paged_attention_v1(attention, args, stream).code(), StatusCode::kDenied);
+  EXPECT_EQ(script->calls("cuLibraryLoadData"), 0u);
+  ASSERT_TRUE(attention.prepare(args));
+  EXPECT_TRUE(paged_attention_v1(attention, args, stream));
+}
+
 }  // namespace
 }  // namespace pagejit
