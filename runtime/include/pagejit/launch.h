@@ -54,7 +54,9 @@ struct AttentionArgs {
 
   // Caches as described by KvStrides. Aligned to the spec's kv_alignment, 16 bytes. K and V may lie
   // in one allocation, interleaved. Where the spec is latent, k_cache alone: [num_blocks,
-  // block_size, head_size]; v_cache and v_scale are null, and v_strides is not looked at.
+  // block_size, head_size]; v_cache and v_scale are null, and v_strides is not looked at. Where its
+  // kv_layout is kDsMla too, [num_blocks, block_size, kDsMlaRowBytes], with strides in bytes, and
+  // k_scale is null: the rows hold their scales.
   const void* k_cache = nullptr;
   const void* v_cache = nullptr;
   KvStrides k_strides;
