@@ -26,6 +26,7 @@
 #include "cache/entry.h"
 #include "cache/file_system.h"
 #include "cache/key.h"
+#include "cache/layer.h"
 #include "cache/process_lock.h"
 #include "pagejit/status.h"
 
@@ -44,17 +45,6 @@ struct DiskCacheOptions {
   std::chrono::milliseconds lock_timeout{60'000};
   std::shared_ptr<FileSystem> file_system;                       // null = the real one
   std::function<std::chrono::steady_clock::time_point()> clock;  // null = the real one
-};
-
-enum class LookupOutcome : uint8_t { kHit = 0, kMiss = 1, kCorrupt = 2 };
-
-struct LookupResult {
-  LookupOutcome outcome = LookupOutcome::kMiss;
-  std::shared_ptr<const Entry> entry;                   // not null exactly on a hit
-  Corruption corruption = Corruption::kNotPrivateFile;  // meaningful where outcome is kCorrupt
-  // kCorrupt: kDataCorrupt. kMiss: ok where there simply is no entry, else kCacheError with the
-  // reason.
-  Status status;
 };
 
 enum class LockOutcome : uint8_t {

@@ -1,17 +1,21 @@
 
+#include "pagejit/options.h"
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "pagejit/engine.h"
 #include "runtime/format.h"
 
 namespace pagejit {
 namespace {
 
-constexpr int kMaxCompileThreads = 256;  // far above any use; catches a slip of the keyboard
+// Far above any use; they catch a slip of the keyboard.
+constexpr int kMaxCompileThreads = 256;
+constexpr uint64_t kMaxCacheMib = 1 << 24;  // 16 TiB
 
 // Null where the variable is unset or empty: both mean the default.
 const char* variable(const char* name) {
@@ -43,16 +47,28 @@ void read_text(const char* name, std::string& field) {
   if (const char* text = variable(name)) field = text;
 }
 
-Status read_compile_threads(int& field) {
-  const char* name = "PAGEJIT_COMPILE_THREADS";
+// Of the parts between colons; empty ones are left out, as in PATH-like variables that were put
+// together by scripts.
+void read_list(const char* name, std::vector<std::string>& field) {
+  const char* value = variable(name);
+  if (value == nullptr) return;
+  std::string_view rest = value;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(':'));
+    if (!part.empty()) field.emplace_back(part);
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+  }
+}
+
+template <class Number>
+Status read_number(const char* name, Number max, Number& field) {
   const char* value = variable(name);
   if (value == nullptr) return {};
   const std::string_view text = value;
-  int number = 0;
+  Number number = 0;
   auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || stop != text.data() + text.size() || number < 0 ||
-      number > kMaxCompileThreads) {
-    return malformed(name, text, format("a number in [0, {}]", kMaxCompileThreads));
+  if (error != std::errc() || stop != text.data() + text.size() || number < 0 || number > max) {
+    return malformed(name, text, format("a number in [0, {}]", max));
   }
   field = number;
   return {};
@@ -68,6 +84,10 @@ constexpr std::pair<std::string_view, JitPolicy> kJitPolicies[] = {{"on", JitPol
                                                                    {"warn", JitPolicy::kWarn},
                                                                    {"error", JitPolicy::kError},
                                                                    {"off", JitPolicy::kOff}};
+constexpr std::pair<std::string_view, RemoteLayout> kLayouts[] = {
+    {"flat", RemoteLayout::kFlat},
+    {"subdirs", RemoteLayout::kSubdirectories},
+    {"bazel", RemoteLayout::kBazel}};
 constexpr std::pair<std::string_view, LogLevel> kLogLevels[] = {{"debug", LogLevel::kDebug},
                                                                 {"info", LogLevel::kInfo},
                                                                 {"warning", LogLevel::kWarning},
@@ -81,12 +101,27 @@ Result<EngineOptions> read_environment() {
   read_text("PAGEJIT_NVRTC", options.nvrtc_path);
   read_text("PAGEJIT_HOST_CXX", options.host_compiler);
   read_text("PAGEJIT_CACHE_DIR", options.cache_dir);
+  read_list("PAGEJIT_BUNDLES", options.bundles);
+  read_list("PAGEJIT_READ_ONLY_DIRS", options.read_only_dirs);
+  read_list("PAGEJIT_TRUSTED_KEYS", options.trusted_keys);
+  read_text("PAGEJIT_REMOTE", options.remote);
+  read_text("PAGEJIT_RECORD", options.record_path);
+  read_text("PAGEJIT_DUMP", options.dump_dir);
+  read_text("PAGEJIT_STATS", options.stats_path);
   Status status = read_choice("PAGEJIT_ALLOW_EMULATOR", kSwitch, options.allow_emulator);
   if (status) status = read_choice("PAGEJIT_HOST_BUILD", kHostBuilds, options.host_build);
   if (status) status = read_choice("PAGEJIT_CACHE", kOnOff, options.disk_cache);
   if (status) status = read_choice("PAGEJIT_JIT", kJitPolicies, options.jit);
   if (status) status = read_choice("PAGEJIT_LOG", kLogLevels, options.log_level);
-  if (status) status = read_compile_threads(options.compile_threads);
+  if (status) {
+    status = read_number("PAGEJIT_COMPILE_THREADS", kMaxCompileThreads, options.compile_threads);
+  }
+  uint64_t cache_max_mib = options.cache_max_bytes >> 20;
+  if (status) status = read_number("PAGEJIT_CACHE_MAX_MIB", kMaxCacheMib, cache_max_mib);
+  options.cache_max_bytes = cache_max_mib << 20;
+  if (status) status = read_choice("PAGEJIT_REMOTE_LAYOUT", kLayouts, options.remote_layout);
+  if (status) status = read_choice("PAGEJIT_REMOTE_WRITE", kSwitch, options.remote_write);
+  if (status) status = read_choice("PAGEJIT_REQUIRE_SIGNED", kSwitch, options.require_signed);
   if (!status) return status;
   return options;
 }

@@ -24,7 +24,18 @@ constexpr const char* kVariables[] = {"PAGEJIT_DRIVER",
                                       "PAGEJIT_CACHE",
                                       "PAGEJIT_COMPILE_THREADS",
                                       "PAGEJIT_LOG",
-                                      "PAGEJIT_JIT"};
+                                      "PAGEJIT_JIT",
+                                      "PAGEJIT_CACHE_MAX_MIB",
+                                      "PAGEJIT_BUNDLES",
+                                      "PAGEJIT_READ_ONLY_DIRS",
+                                      "PAGEJIT_REMOTE",
+                                      "PAGEJIT_REMOTE_LAYOUT",
+                                      "PAGEJIT_REMOTE_WRITE",
+                                      "PAGEJIT_TRUSTED_KEYS",
+                                      "PAGEJIT_REQUIRE_SIGNED",
+                                      "PAGEJIT_RECORD",
+                                      "PAGEJIT_DUMP",
+                                      "PAGEJIT_STATS"};
 
 class OptionsTest : public ::testing::Test {
  protected:
@@ -46,6 +57,17 @@ TEST_F(OptionsTest, EmptyEnvironmentYieldsTheDefaults) {
   EXPECT_EQ(options->compile_threads, defaults.compile_threads);
   EXPECT_EQ(options->log_level, defaults.log_level);
   EXPECT_EQ(options->jit, defaults.jit);
+  EXPECT_EQ(options->cache_max_bytes, defaults.cache_max_bytes);
+  EXPECT_EQ(options->bundles, defaults.bundles);
+  EXPECT_EQ(options->read_only_dirs, defaults.read_only_dirs);
+  EXPECT_EQ(options->remote, defaults.remote);
+  EXPECT_EQ(options->remote_layout, defaults.remote_layout);
+  EXPECT_EQ(options->remote_write, defaults.remote_write);
+  EXPECT_EQ(options->trusted_keys, defaults.trusted_keys);
+  EXPECT_EQ(options->require_signed, defaults.require_signed);
+  EXPECT_EQ(options->record_path, defaults.record_path);
+  EXPECT_EQ(options->dump_dir, defaults.dump_dir);
+  EXPECT_EQ(options->stats_path, defaults.stats_path);
 }
 
 TEST_F(OptionsTest, EveryVariableReachesItsField) {
@@ -55,7 +77,12 @@ TEST_F(OptionsTest, EveryVariableReachesItsField) {
       {"PAGEJIT_HOST_CXX", "clang++"},  {"PAGEJIT_HOST_BUILD", "checked"},
       {"PAGEJIT_CACHE_DIR", "/cache"},  {"PAGEJIT_CACHE", "off"},
       {"PAGEJIT_COMPILE_THREADS", "7"}, {"PAGEJIT_LOG", "debug"},
-      {"PAGEJIT_JIT", "error"}};
+      {"PAGEJIT_JIT", "error"},         {"PAGEJIT_CACHE_MAX_MIB", "3"},
+      {"PAGEJIT_BUNDLES", "/a:/b"},     {"PAGEJIT_READ_ONLY_DIRS", ":/c::/d:"},
+      {"PAGEJIT_REMOTE", "http://h/p"}, {"PAGEJIT_REMOTE_LAYOUT", "bazel"},
+      {"PAGEJIT_REMOTE_WRITE", "1"},    {"PAGEJIT_TRUSTED_KEYS", "ab:cd"},
+      {"PAGEJIT_REQUIRE_SIGNED", "1"},  {"PAGEJIT_RECORD", "/r"},
+      {"PAGEJIT_DUMP", "/dump"},        {"PAGEJIT_STATS", "/s"}};
   for (auto [name, value] : values) setenv(name, value, 1);
   Result<EngineOptions> options = EngineOptions::from_environment();
   ASSERT_TRUE(options) << options.status().to_string();
@@ -70,6 +97,17 @@ TEST_F(OptionsTest, EveryVariableReachesItsField) {
   EXPECT_EQ(options->compile_threads, 7);
   EXPECT_EQ(options->log_level, LogLevel::kDebug);
   EXPECT_EQ(options->jit, JitPolicy::kError);
+  EXPECT_EQ(options->cache_max_bytes, uint64_t{3} << 20);
+  EXPECT_EQ(options->bundles, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(options->read_only_dirs, (std::vector<std::string>{"/c", "/d"}));
+  EXPECT_EQ(options->remote, "http://h/p");
+  EXPECT_EQ(options->remote_layout, RemoteLayout::kBazel);
+  EXPECT_TRUE(options->remote_write);
+  EXPECT_EQ(options->trusted_keys, (std::vector<std::string>{"ab", "cd"}));
+  EXPECT_TRUE(options->require_signed);
+  EXPECT_EQ(options->record_path, "/r");
+  EXPECT_EQ(options->dump_dir, "/dump");
+  EXPECT_EQ(options->stats_path, "/s");
 }
 
 TEST_F(OptionsTest, EveryJitPolicyHasItsWord) {

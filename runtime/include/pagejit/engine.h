@@ -6,93 +6,26 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "pagejit/cache_ops.h"
 #include "pagejit/cache_write.h"
 #include "pagejit/cascade.h"
 #include "pagejit/export.h"
 #include "pagejit/indexer.h"
-#include "pagejit/jit.h"
 #include "pagejit/kernel_handle.h"
 #include "pagejit/launch.h"
 #include "pagejit/merge_states.h"
 #include "pagejit/mla_cache.h"
+#include "pagejit/options.h"
 #include "pagejit/sparse_attention.h"
 #include "pagejit/spec.h"
+#include "pagejit/stats.h"
 #include "pagejit/status.h"
 #include "pagejit/target.h"
 
 namespace pagejit {
-
-enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3, kOff = 4 };
-
-// How kernels for the target "host" are compiled: plain; with pagejit's race, initialisation and
-// bounds checker; or with AddressSanitizer (which needs a program that is itself built with it).
-enum class HostBuild : uint8_t { kPlain = 0, kChecked = 1, kAddressSanitizer = 2 };
-
-// Every field's default is what from_environment() yields in an empty environment.
-struct PAGEJIT_EXPORT EngineOptions {
-  // "" = the CUDA driver; "emulator" = the CPU emulator; else the path of a driver library.
-  // PAGEJIT_DRIVER
-  std::string driver;
-  // Use the emulator where no CUDA driver is found; it is said on one warning line.
-  // PAGEJIT_ALLOW_EMULATOR=1
-  bool allow_emulator = false;
-  // The emulator's library. "" = libpagejit-emulator.so beside this library. PAGEJIT_EMULATOR
-  std::string emulator_path;
-  // A libnvrtc file or a folder that holds one. "" = searched (see README). PAGEJIT_NVRTC
-  std::string nvrtc_path;
-  // The C++ compiler for the target "host". "" = c++, then g++, then clang++ on the PATH.
-  // PAGEJIT_HOST_CXX
-  std::string host_compiler;
-  HostBuild host_build = HostBuild::kPlain;  // plain, checked, asan. PAGEJIT_HOST_BUILD
-  // The cache directory. "" = $XDG_CACHE_HOME/pagejit, else $HOME/.cache/pagejit, else memory only.
-  // PAGEJIT_CACHE_DIR
-  std::string cache_dir;
-  bool disk_cache = true;  // false: memory only. PAGEJIT_CACHE=on|off
-  // Compiling threads. 0 = the number of processors, at most 16. PAGEJIT_COMPILE_THREADS
-  int compile_threads = 0;
-  // Whether prepare() may compile; precompile() always may. on, warn, error, off. PAGEJIT_JIT
-  JitPolicy jit = JitPolicy::kOn;
-  LogLevel log_level = LogLevel::kWarning;  // debug, info, warning, error, off. PAGEJIT_LOG
-  // Receives every log line at or above log_level; empty = standard error. Called from any thread,
-  // must not throw.
-  std::function<void(LogLevel, std::string_view)> log_callback;
-  // Receives what each prepare() and precompile() did, in order, on the thread that called it and
-  // before it returns. No lock is held, so it may use the engine; threads may be in it at once.
-  // Must not throw: an exception is dropped, and that event with it. A launch makes no event.
-  std::function<void(const JitEvent&)> on_event;
-
-  // Reads the PAGEJIT_* variables named above, once; a malformed value is kInvalidArgument that
-  // names it.
-  static Result<EngineOptions> from_environment();
-};
-
-// Counts since the engine was created.
-struct EngineStats {
-  uint64_t memory_hits = 0;
-  uint64_t disk_hits = 0;
-  uint64_t compiles = 0;
-  uint64_t compile_failures = 0;
-  uint64_t waits = 0;  // calls that waited for another thread's compile of the same key
-  // Calls that waited for another process's compile of the same key; of these, calls that then read
-  // what it had stored, and calls that compiled because it took too long. The rest compiled because
-  // it ended without storing anything.
-  uint64_t process_waits = 0;
-  uint64_t process_wait_hits = 0;
-  uint64_t process_wait_timeouts = 0;
-  uint64_t corrupt_entries = 0;  // entries that failed their checksum or grammar and were replaced
-  uint64_t publish_failures =
-      0;  // entries that could not be written; the kernel was served from memory
-  uint64_t driver_rejects = 0;  // stored images that the driver refused and that were compiled anew
-  uint64_t modules_loaded = 0;
-  uint64_t misses_denied_by_policy = 0;   // calls of prepare() refused by JitPolicy
-  uint64_t misses_denied_in_capture = 0;  // and because their stream was being captured
-};
 
 // A launchable attention kernel on one device.
 class PAGEJIT_EXPORT Kernel : public KernelHandle {
