@@ -13,7 +13,7 @@ AtomicFile::~AtomicFile() {
   if (!tmp_name_.empty()) file_system_->unlink_at(tmp_dir_fd_, tmp_name_.c_str(), 0);
 }
 
-IoStatus AtomicFile::create() {
+IoStatus AtomicFile::create(mode_t mode) {
   // 128 random bits do not meet by chance; the few attempts are for a random source that repeats
   // itself (a cloned VM).
   static constexpr int kMaxAttempts = 4;
@@ -24,7 +24,7 @@ IoStatus AtomicFile::create() {
       return IoStatus::failure(-result, "random name");
     }
     std::string name = to_hex(std::string_view(random_bytes, sizeof random_bytes)) + ".tmp";
-    error = open_file(file_system_, tmp_dir_fd_, name, O_WRONLY | O_CREAT | O_EXCL, 0600, &file_);
+    error = open_file(file_system_, tmp_dir_fd_, name, O_WRONLY | O_CREAT | O_EXCL, mode, &file_);
     if (error == 0) tmp_name_ = std::move(name);
   }
   return error == 0 ? IoStatus() : IoStatus::failure(error, "create temporary file");

@@ -22,8 +22,9 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Creates the temporary, mode 0600, by a name that nobody can guess or have made before.
-  IoStatus create();
+  // Creates the temporary by a name that nobody can guess or have made before. 0600: what the cache
+  // stores is the user's own.
+  IoStatus create(mode_t mode = 0600);
   IoStatus write(std::string_view bytes);
   // Syncs, closes and renames to `name` in dir_fd. The bytes are on the device before the name
   // shows them, so a crash of the machine leaves no empty file; the name itself may be lost then,

@@ -12,14 +12,6 @@
 
 namespace pagejit::cache {
 
-// Filled from the top: the key's S, then the folders, then the file's name.
-struct DiskCache::Location {
-  Digest source{};
-  FileDescriptor version;  // v1
-  FileDescriptor shard;    // v1/objects/<2 hex>
-  std::string name;
-};
-
 namespace {
 
 // Whether two looks at a name saw one file. Inode numbers are reused at once by some file systems,

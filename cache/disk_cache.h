@@ -75,6 +75,12 @@ struct DiskCacheStats {
   uint64_t publish_failures_total() const;
 };
 
+// What for_each_entry() met.
+struct DiskCacheListing {
+  uint64_t entries = 0;  // valid, and visited
+  uint64_t corrupt = 0;  // set aside, as by lookup()
+};
+
 class DiskCache {
  public:
   // Never fails: a directory that cannot be used makes a cache that is memory only, with one
@@ -120,10 +126,23 @@ class DiskCache {
   // through.
   bool is_private();
 
+  // Visits each valid entry, in the order of the files' names; other processes may publish and
+  // remove meanwhile. Ends at the first status of `visit` that is not ok and returns it. kCacheError
+  // where there is no directory or a part of it cannot be read; a directory that was never made has
+  // no entries.
+  Result<DiskCacheListing> for_each_entry(const std::function<Status(const Entry& entry)>& visit);
+
   DiskCacheStats stats() const;
 
  private:
-  struct Location;  // of an entry that is looked up
+  // Of an entry that is looked up. Filled from the top: the key's S, then the folders, then the
+  // file's name.
+  struct Location {
+    Digest source{};
+    FileDescriptor version;  // v1
+    FileDescriptor shard;    // v1/objects/<2 hex>
+    std::string name;
+  };
 
   explicit DiskCache(DiskCacheOptions options);
 
@@ -131,6 +150,8 @@ class DiskCache {
   void warn(const Status& status);
   IoStatus open_shard(bool create, const Digest& source, FileDescriptor* version,
                       FileDescriptor* shard) const;
+  Status visit_shard(Location* location, const std::function<Status(const Entry& entry)>& visit,
+                     DiskCacheListing* listing);
   LookupResult lookup_newest(const Digest& source);
   LookupResult read_entry(const Location& location, const Key* key);
   LookupResult set_aside(const Location& location, const struct stat* seen, Corruption corruption,

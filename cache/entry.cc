@@ -1,6 +1,5 @@
 #include "cache/entry.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "cache/little_endian.h"
@@ -15,17 +14,10 @@ constexpr size_t kMetadataSizeOffset = 16;
 constexpr size_t kImageSizeOffset = 24;
 constexpr size_t kSourceOffset = 32;
 constexpr size_t kCompilerOffset = 64;
-constexpr size_t kChecksumOffset = 96;
-static_assert(kChecksumOffset + sizeof(Digest) == kEntryHeaderBytes);
+static_assert(kEntryChecksumOffset + sizeof(Digest) == kEntryHeaderBytes);
 // So that the two lengths and the header can be added without overflow once each is known to be at
 // most kMaxEntryBytes.
 static_assert(kMaxEntryBytes < (size_t{1} << 62));
-
-Digest load_digest(std::string_view bytes, size_t offset) {
-  Digest digest;
-  std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(offset), digest.size(), digest.begin());
-  return digest;
-}
 
 Status corrupt(Corruption kind, std::string message, Corruption* corruption) {
   if (corruption != nullptr) *corruption = kind;
@@ -79,6 +71,15 @@ Result<std::string> encode_entry(const Entry& entry) {
   return bytes;
 }
 
+std::optional<uint64_t> claimed_entry_size(std::string_view bytes) {
+  if (bytes.size() < kEntryHeaderBytes) return std::nullopt;
+  const uint64_t metadata_size = load_little_endian(bytes, kMetadataSizeOffset, 8);
+  const uint64_t image_size = load_little_endian(bytes, kImageSizeOffset, 8);
+  if (metadata_size > kMaxEntryBytes || image_size > kMaxEntryBytes) return std::nullopt;
+  const uint64_t size = kEntryHeaderBytes + metadata_size + image_size;
+  return size > kMaxEntryBytes ? std::nullopt : std::optional(size);
+}
+
 Result<Entry> decode_entry(std::string_view bytes, Corruption* corruption) {
   if (bytes.size() < kEntryHeaderBytes) {
     return corrupt(Corruption::kTruncated,
@@ -122,9 +123,9 @@ Result<Entry> decode_entry(std::string_view bytes, Corruption* corruption) {
         corruption);
   }
 
-  const Digest stored = load_digest(bytes, kChecksumOffset);
+  const Digest stored = digest_at(bytes, kEntryChecksumOffset);
   const Digest computed =
-      sha256({bytes.substr(0, kChecksumOffset), bytes.substr(kEntryHeaderBytes)});
+      sha256({bytes.substr(0, kEntryChecksumOffset), bytes.substr(kEntryHeaderBytes)});
   if (stored != computed) {
     return corrupt(Corruption::kChecksum,
                    "entry's checksum is " + to_hex(computed) + ", stored is " + to_hex(stored),
@@ -132,8 +133,8 @@ Result<Entry> decode_entry(std::string_view bytes, Corruption* corruption) {
   }
 
   Entry entry;
-  entry.key.source = load_digest(bytes, kSourceOffset);
-  entry.key.compiler = load_digest(bytes, kCompilerOffset);
+  entry.key.source = digest_at(bytes, kSourceOffset);
+  entry.key.compiler = digest_at(bytes, kCompilerOffset);
   entry.metadata = bytes.substr(kEntryHeaderBytes, metadata_size);
   entry.image = bytes.substr(kEntryHeaderBytes + metadata_size);
   return entry;

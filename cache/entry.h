@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,7 @@ namespace pagejit::cache {
 
 inline constexpr uint32_t kEntryFormatVersion = 1;
 inline constexpr size_t kEntryHeaderBytes = 128;
+inline constexpr size_t kEntryChecksumOffset = 96;
 // No compiler output comes near this (cubins: 20-80 KB, checked host objects: a few MB); it bounds
 // what a damaged length or a stray file can make a reader allocate.
 inline constexpr size_t kMaxEntryBytes = size_t{256} << 20;
@@ -61,6 +63,10 @@ std::string_view corruption_name(Corruption corruption);
 
 // kInvalidArgument where the entry would exceed kMaxEntryBytes.
 Result<std::string> encode_entry(const Entry& entry);
+
+// The size that the header says, checking nothing else; nullopt where that is none or there is no
+// whole header. For entries that something follows.
+std::optional<uint64_t> claimed_entry_size(std::string_view bytes);
 
 // Checks everything but the key. kDataCorrupt says in a sentence what is wrong; `corruption`, if
 // not null, is then set.

@@ -41,15 +41,29 @@ int FileDescriptor::close() {
   return error == EINTR ? 0 : error;
 }
 
-int open_file(FileSystem* file_system, int dir_fd, const std::string& path, int flags, mode_t mode,
-              FileDescriptor* out) {
+namespace {
+
+int open_again_when_interrupted(FileSystem* file_system, int dir_fd, const std::string& path,
+                                int flags, mode_t mode, FileDescriptor* out) {
   int fd;
   do {
-    fd = file_system->open_at(dir_fd, path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode);
+    fd = file_system->open_at(dir_fd, path.c_str(), flags | O_CLOEXEC, mode);
   } while (fd == -EINTR);
   if (fd < 0) return -fd;
   *out = FileDescriptor(file_system, fd);
   return 0;
+}
+
+}  // namespace
+
+int open_file(FileSystem* file_system, int dir_fd, const std::string& path, int flags, mode_t mode,
+              FileDescriptor* out) {
+  return open_again_when_interrupted(file_system, dir_fd, path, flags | O_NOFOLLOW, mode, out);
+}
+
+int open_named_file(FileSystem* file_system, const std::string& path, int flags, mode_t mode,
+                    FileDescriptor* out) {
+  return open_again_when_interrupted(file_system, AT_FDCWD, path, flags, mode, out);
 }
 
 int write_all(FileSystem* file_system, int fd, std::string_view bytes) {
@@ -92,6 +106,24 @@ int read_all(FileSystem* file_system, int fd, size_t size_hint, size_t max_bytes
     if (out->size() > max_bytes) return EFBIG;
     step = size_hint > out->size() ? size_hint - out->size() : 0;
   }
+}
+
+int read_range(FileSystem* file_system, int fd, uint64_t offset, size_t size, std::string* out) {
+  out->resize(size);
+  size_t num_done = 0;
+  while (num_done < size) {
+    const ssize_t num_read = file_system->read_at(fd, out->data() + num_done, size - num_done,
+                                                  static_cast<off_t>(offset + num_done));
+    if (num_read == -EINTR) continue;
+    if (num_read < 0) {
+      out->clear();
+      return static_cast<int>(-num_read);
+    }
+    if (num_read == 0) break;
+    num_done += static_cast<size_t>(num_read);
+  }
+  out->resize(num_done);
+  return 0;
 }
 
 }  // namespace pagejit::cache

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,10 +61,17 @@ class FileDescriptor {
 int open_file(FileSystem* file_system, int dir_fd, const std::string& path, int flags, mode_t mode,
               FileDescriptor* out);
 
+// The same for a path that a person named: a symbolic link is followed.
+int open_named_file(FileSystem* file_system, const std::string& path, int flags, mode_t mode,
+                    FileDescriptor* out);
+
 // Write all bytes, sync to the device, and read to the end of the file but at most max_bytes. 0 or
 // a positive errno.
 int write_all(FileSystem* file_system, int fd, std::string_view bytes);
 int sync_file(FileSystem* file_system, int fd);
 int read_all(FileSystem* file_system, int fd, size_t size_hint, size_t max_bytes, std::string* out);
+// Sets *out to the `size` bytes from `offset`, fewer where the file ends before. 0 or a positive
+// errno. offset + size must fit an off_t.
+int read_range(FileSystem* file_system, int fd, uint64_t offset, size_t size, std::string* out);
 
 }  // namespace pagejit::cache

@@ -36,6 +36,10 @@ ssize_t PosixFileSystem::read(int fd, void* buffer, size_t size) {
   return or_error(::read(fd, buffer, size));
 }
 
+ssize_t PosixFileSystem::read_at(int fd, void* buffer, size_t size, off_t offset) {
+  return or_error(::pread(fd, buffer, size, offset));
+}
+
 ssize_t PosixFileSystem::write(int fd, const void* data, size_t size) {
   return or_error(::write(fd, data, size));
 }

@@ -21,6 +21,8 @@ class FileSystem {
 
   virtual int open_at(int dir_fd, const char* path, int flags, mode_t mode) = 0;
   virtual ssize_t read(int fd, void* buffer, size_t size) = 0;
+  // pread(2): from `offset` of the file, without moving its position.
+  virtual ssize_t read_at(int fd, void* buffer, size_t size, off_t offset) = 0;
   virtual ssize_t write(int fd, const void* data, size_t size) = 0;
   virtual int fsync(int fd) = 0;
   // The descriptor is gone afterwards whatever is returned, as on Linux: never call it twice.
@@ -49,6 +51,7 @@ class PosixFileSystem final : public FileSystem {
  public:
   int open_at(int dir_fd, const char* path, int flags, mode_t mode) override;
   ssize_t read(int fd, void* buffer, size_t size) override;
+  ssize_t read_at(int fd, void* buffer, size_t size, off_t offset) override;
   ssize_t write(int fd, const void* data, size_t size) override;
   int fsync(int fd) override;
   int close(int fd) override;

@@ -128,6 +128,13 @@ Result<KernelMetadata> parse_metadata(std::string_view blob) {
   return metadata;
 }
 
+Result<std::string> reproducible_metadata(std::string_view blob) {
+  Result<KernelMetadata> metadata = parse_metadata(blob);
+  if (!metadata) return metadata.status();
+  metadata->compile_us = 0;
+  return encode_metadata(*metadata);
+}
+
 namespace {
 
 // Sizes and offsets change whenever a field comes, goes or moves; a family's number is raised when

@@ -43,6 +43,11 @@ std::string encode_metadata(const KernelMetadata& metadata);
 // kDataCorrupt says where the grammar is not met. Any byte string is legal input.
 Result<KernelMetadata> parse_metadata(std::string_view blob);
 
+// The same without what differs between two compiles of one source by one compiler: compile_us is
+// 0, which stands for "not known". For bundles, which are the same bytes wherever and however often
+// they are made. kDataCorrupt as parse_metadata().
+Result<std::string> reproducible_metadata(std::string_view blob);
+
 // Names the layout of the launch parameters (and of the workspace, where there is one) that this
 // library was built with for kernels of that family; a kernel of another layout must not be
 // launched.

@@ -35,6 +35,7 @@ downloading() {
 have_command() { command -v "$1" >/dev/null 2>&1; }
 have_file() { local path; for path in "$@"; do [ -e "$path" ] && return 0; done; return 1; }
 have_header() { have_file "/usr/include/$1" "/usr/local/include/$1"; }
+have_library() { compgen -G "/usr/lib/*/$1" >/dev/null || compgen -G "/usr/lib/$1" >/dev/null || compgen -G "/usr/local/lib/$1" >/dev/null; }
 have_archive() { have_file /usr/lib/*/"$1" "/usr/lib/$1" "/usr/local/lib/$1"; }
 cmake_is_recent() { have_command cmake && [ "$(printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1)" = 3.25 ]; }
 
@@ -54,6 +55,7 @@ needs libbenchmark-dev have_header benchmark/benchmark.h
 needs libcli11-dev have_header CLI/CLI.hpp
 needs nlohmann-json3-dev have_header nlohmann/json.hpp
 needs libssl-dev have_archive libcrypto.a
+needs libsodium23 have_library 'libsodium.so.*'
 
 # ---- CUDA ------------------------------------------------------------------------------------------------------------
 wheels_are_unpacked() {

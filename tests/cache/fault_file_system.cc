@@ -50,6 +50,13 @@ ssize_t FaultFileSystem::read(int fd, void* buffer, size_t size) {
   return error != 0 ? -error : real_.read(fd, buffer, std::min(size, max_transfer_bytes));
 }
 
+ssize_t FaultFileSystem::read_at(int fd, void* buffer, size_t size, off_t offset) {
+  if (interrupted()) return -EINTR;
+  const int error = fault(Call::kReadAt);
+  return error != 0 ? -error
+                    : real_.read_at(fd, buffer, std::min(size, max_transfer_bytes), offset);
+}
+
 ssize_t FaultFileSystem::write(int fd, const void* data, size_t size) {
   if (interrupted()) return -EINTR;
   const int error = fault(Call::kWrite);

@@ -17,6 +17,7 @@ namespace pagejit::cache {
 enum class Call {
   kOpen,
   kRead,
+  kReadAt,
   kWrite,
   kFsync,
   kClose,
@@ -56,6 +57,7 @@ class FaultFileSystem final : public FileSystem {
 
   int open_at(int dir_fd, const char* path, int flags, mode_t mode) override;
   ssize_t read(int fd, void* buffer, size_t size) override;
+  ssize_t read_at(int fd, void* buffer, size_t size, off_t offset) override;
   ssize_t write(int fd, const void* data, size_t size) override;
   int fsync(int fd) override;
   int close(int fd) override;

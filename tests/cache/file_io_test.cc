@@ -94,5 +94,30 @@ TEST_F(FileIoTest, AStatusNamesTheCallAndTheError) {
   EXPECT_TRUE(IoStatus().to_status().is_ok());
 }
 
+TEST_F(FileIoTest, ARangeEndsWhereTheFileDoes) {
+  fs_.max_transfer_bytes = 7;
+  fs_.interrupt_everything = true;
+  write_file(directory_.path() / "f", "0123456789abcdefghij");
+  FileDescriptor file;
+  ASSERT_EQ(open("f", O_RDONLY, &file), 0);
+  std::string bytes;
+  EXPECT_EQ(read_range(&fs_, file.get(), 5, 12, &bytes), 0);
+  EXPECT_EQ(bytes, "56789abcdefg");
+  EXPECT_EQ(read_range(&fs_, file.get(), 15, 12, &bytes), 0);
+  EXPECT_EQ(bytes, "fghij");
+  EXPECT_EQ(read_range(&fs_, file.get(), 20, 1, &bytes), 0);
+  EXPECT_EQ(bytes, "");
+  fs_.fail_every(Call::kReadAt, EIO);
+  EXPECT_EQ(read_range(&fs_, file.get(), 0, 1, &bytes), EIO);
+}
+
+TEST_F(FileIoTest, OnlyANamedFileIsFoundThroughASymbolicLink) {
+  write_file(directory_.path() / "f", "x");
+  fs::create_symlink("f", directory_.path() / "link");
+  FileDescriptor file;
+  EXPECT_EQ(open("link", O_RDONLY, &file), ELOOP);
+  EXPECT_EQ(open_named_file(&fs_, directory_.path() / "link", O_RDONLY, 0, &file), 0);
+}
+
 }  // namespace
 }  // namespace pagejit::cache

@@ -18,8 +18,25 @@ TEST(Sha256Test, PartsAreOneString) {
   EXPECT_EQ(sha256({std::string_view()}), sha256({}));
 }
 
+TEST(Sha256Test, PiecesAreOneString) {
+  Sha256 hash;
+  for (std::string_view piece : {std::string_view("a"), std::string_view(), {"bc"}}) {
+    hash.update(piece);
+  }
+  EXPECT_EQ(hash.finish(), sha256({"abc"}));
+}
+
 TEST(Sha256Test, HexIsLowerCaseAndWhole) {
   EXPECT_EQ(to_hex(std::string_view("\x00\x0f\xf0\xff", 4)), "000ff0ff");
+}
+
+TEST(Sha256Test, HexIsReadBackAndNothingElseIs) {
+  const std::string hex = to_hex(sha256({"abc"}));
+  EXPECT_EQ(digest_from_hex(hex), sha256({"abc"}));
+  for (const std::string& bad : {std::string(), hex.substr(1), hex + "0", "g" + hex.substr(1),
+                                 hex.substr(1) + " ", hex.substr(1) + "\xff"}) {
+    EXPECT_FALSE(digest_from_hex(bad)) << bad;
+  }
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct KernelInfo {
   std::string key;  // name of the cache entry
   Target target;
   ImageOrigin origin = ImageOrigin::kCompiled;
-  double compile_ms = 0;  // of the compile that made the image, whenever that was
+  double compile_ms = 0;  // of the compile that made the image, whenever; 0: not known (bundles)
   double prepare_ms = 0;  // wall time of this call, compiling or reading included
   size_t image_bytes = 0;
   int registers = 0;  // per thread; 0 for the target "host"
