@@ -45,8 +45,7 @@ Status check_rope(const MlaCacheWriteSpec& spec) {
 }
 
 std::string format_text(MlaFormat format) {
-  constexpr const char* kNames[] = {"plain", "fp8_e4m3", "fp8_ds_mla"};
-  return kNames[static_cast<int>(format)];
+  return std::string(kMlaFormatNames[static_cast<size_t>(format)]);
 }
 std::string format_constant(pagejit_shared::MlaFormat format) {
   constexpr const char* kNames[] = {"kPlain", "kE4m3", "kDsMla"};

@@ -127,8 +127,7 @@ int threads_per_row(int elements, int vector_elements) {
 }
 
 std::string scale_text(KvScale scale) {
-  constexpr const char* kNames[] = {"none", "tensor", "head", "token_head"};
-  return kNames[static_cast<int>(scale)];
+  return std::string(kScaleNames[static_cast<size_t>(scale)]);
 }
 
 std::string scale_constant(pagejit_shared::KvScale scale) {
@@ -143,10 +142,7 @@ std::string layout_constant(pagejit_shared::KvLayout layout) {
   return kNames[static_cast<int>(layout)];
 }
 
-std::string rope_text(RopeStyle rope) {
-  constexpr const char* kNames[] = {"none", "neox", "interleaved"};
-  return kNames[static_cast<int>(rope)];
-}
+std::string rope_text(RopeStyle rope) { return std::string(kRopeNames[static_cast<size_t>(rope)]); }
 
 std::string rope_constant(pagejit_shared::RopeStyle rope) {
   constexpr const char* kNames[] = {"kNone", "kNeox", "kInterleaved"};

@@ -79,8 +79,15 @@ std::string element_name(pagejit_shared::Element element);
 // "token_head" and the like; the kernel's constants.
 std::string scale_text(KvScale scale);
 std::string scale_constant(pagejit_shared::KvScale scale);
-// By their numbers.
+// The words of canonical texts, by their numbers.
 inline constexpr std::string_view kLayoutNames[] = {"rows", "vllm", "ds_mla"};
+inline constexpr std::string_view kQueriesNames[] = {"decode", "few", "many", "shared"};
+inline constexpr std::string_view kCausalityNames[] = {"0", "1", "sequence"};
+inline constexpr std::string_view kTableNames[] = {"blocks", "csr", "contiguous", "slots",
+                                                   "positions"};
+inline constexpr std::string_view kScaleNames[] = {"none", "tensor", "head", "token_head"};
+inline constexpr std::string_view kRopeNames[] = {"none", "neox", "interleaved"};
+inline constexpr std::string_view kMlaFormatNames[] = {"plain", "fp8_e4m3", "fp8_ds_mla"};
 std::string_view layout_text(KvLayout layout);
 std::string layout_constant(pagejit_shared::KvLayout layout);
 std::string rope_text(RopeStyle rope);
