@@ -43,6 +43,7 @@ Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_depen
     : options(std::move(engine_options)),
       dependencies(std::move(engine_dependencies)),
       logger(std::make_shared<Logger>(options.log_level, options.log_callback)),
+      recorder(options.record_path, logger),
       images(options, logger, dependencies.disk),
       kernels(dependencies.max_resident_kernels) {}
 
@@ -168,7 +169,7 @@ Status Engine::Impl::check_capture(const OpenDriver& opened, const DeviceContext
 
 Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, Stream stream) {
   const Stopwatch stopwatch;
-  JitReport report(options, *logger, spec, JitReport::Call::kPrepare);
+  JitReport report(options, *logger, spec, JitReport::Call::kPrepare, &recorder);
   if (Status status = validate_any(spec); !status) return status;
   Result<OpenDriver> opened = open_driver();
   if (!opened) return opened.status();

@@ -16,6 +16,7 @@
 #include "runtime/engine/jit_report.h"
 #include "runtime/engine/kernel_table.h"
 #include "runtime/engine/loaded_kernel.h"
+#include "runtime/engine/trace_recorder.h"
 
 namespace pagejit {
 
@@ -70,6 +71,7 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   const EngineOptions options;
   const EngineDependencies dependencies;
   const std::shared_ptr<const Logger> logger;
+  TraceRecorder recorder;
   ImageStore images;
 
   std::mutex driver_mutex;  // guards open

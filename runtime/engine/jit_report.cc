@@ -25,6 +25,10 @@ std::string_view policy_name(JitPolicy policy) {
 }  // namespace
 
 JitReport::~JitReport() {
+  try {
+    if (recorder_ != nullptr && recorder_->is_on() && target_) recorder_->record(spec_, *target_);
+  } catch (...) {  // out of memory
+  }
   for (const JitEvent& event : events_) {
     try {
       tell(event);
@@ -35,6 +39,7 @@ JitReport::~JitReport() {
 
 void JitReport::hit(const Target& target, const std::string& key, ImageOrigin origin,
                     double duration_ms) {
+  target_ = target;
   if (!options_.on_event) return;  // most calls: no string is made for nobody
   JitEvent& event = add(JitEventKind::kHit, target, key);
   event.origin = origin;
@@ -42,6 +47,7 @@ void JitReport::hit(const Target& target, const std::string& key, ImageOrigin or
 }
 
 void JitReport::compiled(const Target& target, const CompileRecord& record, const Status& status) {
+  target_ = target;
   JitEvent& event = add(JitEventKind::kCompile, target, record.key);
   event.duration_ms = record.wall_ms;
   event.status = status;
@@ -67,6 +73,7 @@ Status JitReport::denied_in_capture() const {
 
 void JitReport::refused(const Target& target, const std::string& key, double duration_ms,
                         const Status& status) {
+  target_ = target;
   if (options_.jit == JitPolicy::kOff) return;
   JitEvent& event = add(JitEventKind::kDenied, target, key);
   event.duration_ms = duration_ms;

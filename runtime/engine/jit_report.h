@@ -2,12 +2,14 @@
 // events and log lines when the call is over and holds no lock. Thread-safety: belongs to its call.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "generator/config.h"
 #include "pagejit/engine.h"
 #include "runtime/engine/image_store.h"
+#include "runtime/engine/trace_recorder.h"
 #include "runtime/logger.h"
 
 namespace pagejit {
@@ -16,9 +18,11 @@ class JitReport {
  public:
   enum class Call : uint8_t { kPrepare = 0, kPrecompile = 1 };
 
-  // To be made before any lock is taken; all arguments must outlive it.
-  JitReport(const EngineOptions& options, const Logger& logger, const AnySpec& spec, Call call)
-      : options_(options), logger_(logger), spec_(spec), call_(call) {}
+  // To be made before any lock is taken; all arguments must outlive it. `recorder`: is told of the
+  // kernel that was asked for, whether it was there or not; may be null.
+  JitReport(const EngineOptions& options, const Logger& logger, const AnySpec& spec, Call call,
+            TraceRecorder* recorder = nullptr)
+      : options_(options), logger_(logger), spec_(spec), call_(call), recorder_(recorder) {}
   ~JitReport();  // tells; drops what a callback throws
   JitReport(const JitReport&) = delete;
   JitReport& operator=(const JitReport&) = delete;
@@ -46,6 +50,8 @@ class JitReport {
   const Logger& logger_;
   const AnySpec& spec_;
   const Call call_;
+  TraceRecorder* const recorder_;
+  std::optional<Target> target_;  // the last one that was looked for
   std::vector<JitEvent> events_;
 };
 
