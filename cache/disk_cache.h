@@ -113,8 +113,10 @@ class DiskCache {
   // look whether they still need it. `is_published` looks the key up; it is called once after the
   // lock was taken, and now and then during the wait. The lock is taken exactly on kTaken; it must
   // not outlive this cache, nor be held while anything waits for a person. Waits for at most
-  // lock_timeout. An exception out of `is_published` is passed on.
-  LockOutcome lock(const Key& key, const std::function<bool()>& is_published, ProcessLock* lock);
+  // lock_timeout. An exception out of `is_published` is passed on. *has_waited, if not null:
+  // whether the lock was found held.
+  LockOutcome lock(const Key& key, const std::function<bool()>& is_published, ProcessLock* lock,
+                   bool* has_waited = nullptr);
 
   // Sets the entry aside as if it were corrupt: it is intact, but its image was refused by the
   // driver.

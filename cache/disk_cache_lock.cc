@@ -10,7 +10,7 @@
 namespace pagejit::cache {
 
 LockOutcome DiskCache::lock(const Key& key, const std::function<bool()>& is_published,
-                            ProcessLock* lock) {
+                            ProcessLock* lock, bool* has_waited_here) {
   using std::chrono::milliseconds;
   using std::chrono::steady_clock;
   // A waiter learns of the release by asking again. A compile takes 0.3 s and more, so 50 ms are
@@ -18,13 +18,15 @@ LockOutcome DiskCache::lock(const Key& key, const std::function<bool()>& is_publ
   static constexpr milliseconds kFirstPause{1};
   static constexpr milliseconds kLongestPause{50};
 
+  bool unused = false;
+  bool& has_waited = has_waited_here != nullptr ? *has_waited_here : unused;
+  has_waited = false;
   lock->release();
   if (!directory_) return LockOutcome::kUnavailable;
   if (const IoStatus status = open_lock(lock); !status.is_ok()) return lock_failed(status);
 
   // Not options_.clock: whatever that does, this wait ends.
   const auto deadline = steady_clock::now() + options_.lock_timeout;
-  bool has_waited = false;
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const int error = lock->try_take(key);
     if (error != 0 && error != EAGAIN) {
