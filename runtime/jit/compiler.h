@@ -34,6 +34,13 @@ struct CompiledImage {
   std::string compiler_identity;
 };
 
+// What it takes to repeat a compile by hand.
+struct CompileRecipe {
+  std::vector<std::string> options;  // all of them, in order; the names of files left out
+  std::string program;               // the file of the library or of the compiler; "" = not known
+  std::string builtins;              // a library that is opened before `program`; "" = none
+};
+
 class Compiler {
  public:
   virtual ~Compiler() = default;
@@ -59,6 +66,14 @@ class Compiler {
   // it did not come to its end (killed, timed out, disk full), which may pass; detail() as above
   // where it was started.
   virtual Result<CompiledImage> compile(const KernelSource& source) = 0;
+
+  // How compile() goes about it. Opens nothing.
+  virtual CompileRecipe recipe(const Target& target) { return {options(target), {}, {}}; }
+  // The source as PTX for the target's virtual architecture, to be read and not to be loaded; one
+  // more compile. kUnsupported where the compiler makes none.
+  virtual Result<std::string> compile_to_ptx(const KernelSource&) {
+    return Status(StatusCode::kUnsupported, "this compiler makes no PTX");
+  }
 };
 
 // path: as EngineOptions::nvrtc_path. threads: as EngineOptions::compile_threads. Opens nothing

@@ -166,6 +166,11 @@ Result<CompiledImage> HostCompiler::compile(const KernelSource& source) {
   return pool_.submit<CompiledImage>([this, &source] { return compile_on_pool(source); }).wait();
 }
 
+CompileRecipe HostCompiler::recipe(const Target& target) {
+  const Result<std::string> program = find_program();
+  return {options(target), program ? *program : std::string(), {}};
+}
+
 Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source) {
   CompiledImage compiled;
   Result<std::string> compiler_identity = identity();

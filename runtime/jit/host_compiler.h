@@ -38,6 +38,7 @@ class HostCompiler : public Compiler {
   Result<std::string> identity() override;
   Status check_target(const Target& target) override;
   Result<CompiledImage> compile(const KernelSource& source) override;
+  CompileRecipe recipe(const Target& target) override;
 
  private:
   // The absolute path of the compiler. kCompilerUnavailable says what was searched.

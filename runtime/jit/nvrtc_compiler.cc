@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "runtime/jit/compile_log.h"
@@ -71,10 +72,28 @@ class Program {
     return api_.get_cubin(program_, image.data());
   }
 
+  int ptx(std::string& text) const {
+    size_t bytes = 0;  // with the closing null
+    if (const int result = api_.get_ptx_size(program_, &bytes); result != kNvrtcSuccess) {
+      return result;
+    }
+    text.resize(bytes);
+    const int result = api_.get_ptx(program_, text.data());
+    text.resize(std::min(text.find('\0'), text.size()));
+    return result;
+  }
+
  private:
   const NvrtcApi& api_;
   NvrtcProgram program_ = nullptr;
 };
+
+// What compile() adds changes nothing in the image.
+std::vector<std::string> all_options(std::vector<std::string> words, NvrtcVersion version) {
+  // NVRTC's own cache would open libcuda and initialise it, which breaks a later fork.
+  if (version >= kNvrtcWithCache) words.push_back("--no-cache");
+  return words;
+}
 
 }  // namespace
 
@@ -145,10 +164,7 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source)
       !status) {
     return status;
   }
-  std::vector<std::string> words = options(source.target);
-  // NVRTC's own cache would open libcuda and initialise it, which breaks a later fork. It does not
-  // change the image.
-  if (library.version() >= kNvrtcWithCache) words.push_back("--no-cache");
+  const std::vector<std::string> words = all_options(options(source.target), library.version());
 
   CompiledImage compiled;
   compiled.compiler_identity = library.files().identity();
@@ -178,6 +194,47 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source)
                 source.kernel_name + " for " + source.target.to_string() + ": NVRTC " +
                     library.version().to_string() + ": " + reason,
                 failure_detail(compiled.log, "options", words, source.text));
+}
+
+CompileRecipe NvrtcCompiler::recipe(const Target& target) {
+  const Result<NvrtcFiles> files = finder_.find(/*may_load=*/false);
+  if (!files) return {options(target), {}, {}};
+  return {all_options(options(target), files->version), files->library, files->builtins};
+}
+
+Result<std::string> NvrtcCompiler::compile_to_ptx(const KernelSource& source) {
+  return pool_.submit<std::string>([this, &source] { return compile_to_ptx_on_pool(source); })
+      .wait();
+}
+
+Result<std::string> NvrtcCompiler::compile_to_ptx_on_pool(const KernelSource& source) {
+  Result<std::shared_ptr<const NvrtcLibrary>> opened = finder_.open();
+  if (!opened) return opened.status();
+  const NvrtcLibrary& library = **opened;
+  const NvrtcApi& api = library.api();
+  if (api.get_ptx_size == nullptr || api.get_ptx == nullptr) {
+    return Status(StatusCode::kUnsupported, library.files().library + ": has no nvrtcGetPTX");
+  }
+  if (Status status =
+          check_nvrtc_target(source.target, library.version(), library.supported_archs());
+      !status) {
+    return status;
+  }
+  // "sm_90a" -> "compute_90a": a compile for a real architecture keeps no PTX.
+  constexpr std::string_view kRealPrefix = "sm_";
+  const std::string arch = "compute_" + source.target.to_string().substr(kRealPrefix.size());
+  const std::vector<std::string> words =
+      all_options({"--gpu-architecture=" + arch, "--std=c++20", "--minimal"}, library.version());
+  Program program(api);
+  std::string text;
+  int result = program.create(source.text, source.kernel_name + ".cu");
+  if (result == kNvrtcSuccess) result = program.compile(words);
+  if (result == kNvrtcSuccess) result = program.ptx(text);
+  if (result == kNvrtcSuccess && !text.empty()) return text;
+  return Status(
+      StatusCode::kCompileFailed,
+      std::string(result == kNvrtcSuccess ? "an empty PTX" : api.get_error_string(result)) + ": " +
+          first_error_line(program.log()));
 }
 
 }  // namespace pagejit::jit

@@ -1,6 +1,6 @@
-// NvrtcCompiler: CUDA source -> cubin by NVRTC, on threads of its own. Always a cubin, never PTX:
-// ptxas's errors show here and not in the driver. The source has no #include and no header is
-// passed. Thread-safety: all functions may be called from several threads at once.
+// NvrtcCompiler: CUDA source -> cubin by NVRTC, on threads of its own. Always a cubin; PTX
+// only to be read: ptxas's errors show here and not in the driver. The source has no #include and
+// no header is passed. Thread-safety: all functions may be called from several threads at once.
 #pragma once
 
 #include <string>
@@ -29,9 +29,12 @@ class NvrtcCompiler : public Compiler {
   Result<std::string> identity_unopened() override;
   Status check_target(const Target& target) override;
   Result<CompiledImage> compile(const KernelSource& source) override;
+  CompileRecipe recipe(const Target& target) override;
+  Result<std::string> compile_to_ptx(const KernelSource& source) override;
 
  private:
   Result<CompiledImage> compile_on_pool(const KernelSource& source);
+  Result<std::string> compile_to_ptx_on_pool(const KernelSource& source);
 
   NvrtcFinder finder_;
   CompilePool pool_;  // destroyed first: its jobs use the finder
