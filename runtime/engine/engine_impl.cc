@@ -45,7 +45,12 @@ Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_depen
       logger(std::make_shared<Logger>(options.log_level, options.log_callback)),
       recorder(options.record_path, logger),
       images(options, logger, dependencies.disk),
-      kernels(dependencies.max_resident_kernels) {}
+      kernels(dependencies.max_resident_kernels),
+      stats_file(
+          options.stats_path, [this] { return stats(); },
+          [this](const Status& status) {
+            logger->warning("the engine's counts are not written: " + status.message());
+          }) {}
 
 Compiler& Engine::Impl::compiler_for(const Target& target) {
   return target.is_host() ? *dependencies.host : *dependencies.nvrtc;
@@ -255,6 +260,7 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
 Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
     const std::shared_ptr<const Driver>& driver, const DeviceContext& where,
     const Acquired& acquired, bool* rejected) {
+  const Stopwatch stopwatch;
   std::weak_ptr<LoadedModule>& slot = modules[acquired.image.entry->key.name()];
   std::shared_ptr<LoadedModule> module = slot.lock();
   if (module == nullptr) {
@@ -267,11 +273,14 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
     slot = module;
     ++modules_loaded;
   }
-  return LoadedKernel::create({.driver = driver,
-                               .module = std::move(module),
-                               .config = acquired.source.config,
-                               .info = make_info(acquired.source, acquired.image)},
-                              where, rejected);
+  Result<std::shared_ptr<LoadedKernel>> loaded =
+      LoadedKernel::create({.driver = driver,
+                            .module = std::move(module),
+                            .config = acquired.source.config,
+                            .info = make_info(acquired.source, acquired.image)},
+                           where, rejected);
+  if (loaded) images.recorder().load_ms.record(stopwatch.milliseconds());
+  return loaded;
 }
 
 Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& target) {

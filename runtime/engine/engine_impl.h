@@ -17,6 +17,7 @@
 #include "runtime/engine/kernel_table.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/engine/trace_recorder.h"
+#include "runtime/engine/stats_file.h"
 
 namespace pagejit {
 
@@ -89,6 +90,8 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   std::atomic<uint64_t> modules_loaded{0};
   std::atomic<uint64_t> denied_by_policy{0};
   std::atomic<uint64_t> denied_in_capture{0};
+
+  StatsFile stats_file;  // destroyed first: it reads the rest
 };
 
 }  // namespace pagejit

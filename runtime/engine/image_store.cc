@@ -89,7 +89,8 @@ cache::Retention retention_of(const Status& failure) {
 ImageStore::ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger,
                        cache::DiskCacheOptions disk)
     : logger_(std::move(logger)),
-      disk_(cache::DiskCache::open(disk_options(options, logger_, std::move(disk)))) {}
+      disk_(cache::DiskCache::open(disk_options(options, logger_, std::move(disk)))),
+      dump_(options.dump_dir, logger_) {}
 
 cache::KeyIngredients ImageStore::ingredients_of(const KernelSource& source,
                                                  const Compiler& compiler) const {
@@ -109,7 +110,7 @@ std::optional<StoredImage> ImageStore::find(const KernelSource& source, Compiler
   if (identity) ingredients.compiler_identity = *identity;
   const cache::Key wanted = cache::make_key(ingredients);
   *key = identity ? wanted.name() : cache::to_hex(wanted.source);
-  const Shared found = identity ? lookup(wanted, source) : lookup_any_compiler(wanted, source);
+  const Shared found = lookup_timed(wanted, !identity.is_ok(), source);
   if (found == nullptr) return std::nullopt;
   return *found;
 }
@@ -125,9 +126,7 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
   Result<Shared> image = flights_.run(
       key,
       [&]() -> Flight::Outcome {
-        if (Shared found = identity ? lookup(key, source) : lookup_any_compiler(key, source)) {
-          return {found};
-        }
+        if (Shared found = lookup_timed(key, !identity.is_ok(), source)) return {found};
         if (!identity) return {identity.status()};
         if (Status status = compiler.check_target(source.target); !status) return {status};
         cache::ProcessLock lock;
@@ -181,6 +180,14 @@ void ImageStore::set_aside(const cache::Key& key) {
   memory_.erase(key);
 }
 
+ImageStore::Shared ImageStore::lookup_timed(const cache::Key& key, bool any_compiler,
+                                            const KernelSource& source) {
+  const Stopwatch stopwatch;
+  Shared found = any_compiler ? lookup_any_compiler(key, source) : lookup(key, source);
+  recorder_.lookup_us.record(stopwatch.milliseconds() * 1000);
+  return found;
+}
+
 ImageStore::Shared ImageStore::lookup(const cache::Key& key, const KernelSource& source) {
   if (std::shared_ptr<const cache::Entry> entry = memory_.find(key)) {
     Result<KernelMetadata> metadata = parse_metadata(entry->metadata);
@@ -213,9 +220,16 @@ ImageStore::Shared ImageStore::wait_for_turn(const cache::Key& key, const Kernel
                                              cache::ProcessLock* lock) {
   Shared found;
   const auto is_published = [&] { return (found = find()) != nullptr; };
-  if (disk_->lock(key, is_published, lock) == cache::LockOutcome::kTimedOut) {
-    logger_->info(format("{} for {} is compiled here too: another process has taken too long ({})",
-                         source.kernel_name, source.target.to_string(), key.name()));
+  const Stopwatch stopwatch;
+  bool has_waited = false;
+  const cache::LockOutcome outcome = disk_->lock(key, is_published, lock, &has_waited);
+  const double wait_ms = stopwatch.milliseconds();
+  if (has_waited) recorder_.process_wait_ms.record(wait_ms);
+  if (outcome == cache::LockOutcome::kTimedOut) {
+    logger_->info(
+        format("{} for {} is compiled here too: another process has taken too long, "
+               "{:.0f} ms ({})",
+               source.kernel_name, source.target.to_string(), wait_ms, key.name()));
   }
   return found;
 }
@@ -226,7 +240,8 @@ ImageStore::Shared ImageStore::wait_for_turn(const cache::Key& key, const Kernel
 ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
                                       const KernelSource& source) {
   if (found.outcome == cache::LookupOutcome::kCorrupt) {
-    logger_->warning(format("a stored kernel was set aside: {}", found.status.message()));
+    logger_->warning(format("a stored kernel was set aside: {} ({} for {})", found.status.message(),
+                            spec_text(source.config), source.target.to_string()));
   }
   if (found.entry == nullptr) return nullptr;
   Result<KernelMetadata> metadata = parse_metadata(found.entry->metadata);
@@ -234,14 +249,13 @@ ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
   if (!status) {
     ++bad_metadata_;
     disk_->reject(found.entry->key);
-    logger_->warning(format("the stored kernel {} was set aside: {}", found.entry->key.name(),
-                            status.message()));
+    logger_->warning(format("the stored kernel {} was set aside: {} ({} for {})",
+                            found.entry->key.name(), status.message(), spec_text(source.config),
+                            source.target.to_string()));
     return nullptr;
   }
   ++disk_hits_;
   memory_.put(found.entry);
-  logger_->debug(
-      format("read {} for {} ({})", source.kernel_name, metadata->target, found.entry->key.name()));
   return std::make_shared<StoredImage>(
       StoredImage{found.entry, std::move(metadata).value(), ImageOrigin::kDisk});
 }
@@ -258,10 +272,16 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
     record->key = cache::make_key(ingredients).name();
     ++compile_failures_;
     lock->release();  // before a callback, here and below
-    logger_->error(format("{} for {}: {}", source.kernel_name, source.target.to_string(),
-                          compiled.status().to_string()));
+    logger_->error(format("{} ({} for {}, key {}) failed to compile in {:.0f} ms: {}",
+                          source.kernel_name, spec_text(source.config), source.target.to_string(),
+                          record->key, record->wall_ms, compiled.status().to_string()));
+    if (dump_.is_on()) {
+      dump_.write({source, compiler, record->key, ingredients.compiler_identity,
+                   compiled.status().to_string() + "\n" + compiled.status().detail(), nullptr});
+    }
     return {compiled.status(), retention_of(compiled.status())};
   }
+  recorder_.compile_ms.record(compiled->compile_ms);
   // The compiler that really worked names the entry.
   if (!compiled->compiler_identity.empty()) {
     ingredients.compiler_identity = compiled->compiler_identity;
@@ -286,12 +306,16 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   memory_.put(entry);
   const Status stored = disk_->publish(*entry);
   lock->release();
-  logger_->info(format("compiled {} for {} in {:.0f} ms, {} registers, {} bytes ({})",
-                       source.kernel_name, metadata.target, compiled->compile_ms,
+  logger_->info(format("compiled {} ({} for {}) in {:.0f} ms, {} registers, {} bytes ({})",
+                       source.kernel_name, metadata.spec, metadata.target, compiled->compile_ms,
                        metadata.registers, entry->image.size(), entry->key.name()));
   for (const std::string& warning : report.warnings) logger_->warning(warning);
   if (!stored && !disk_->is_memory_only()) {
     logger_->info(format("{} was not stored: {}", entry->key.name(), stored.message()));
+  }
+  if (dump_.is_on()) {
+    dump_.write({source, compiler, record->key, ingredients.compiler_identity, compiled->log,
+                 &entry->image});
   }
   return {std::make_shared<const StoredImage>(
       StoredImage{std::move(entry), std::move(metadata), ImageOrigin::kCompiled})};
@@ -308,7 +332,14 @@ void ImageStore::add_to(EngineStats& stats) const {
   stats.process_wait_hits += disk.lock_wait_hits;
   stats.process_wait_timeouts += disk.lock_timeouts;
   stats.corrupt_entries += disk.corrupt_total() + bad_metadata_;
+  for (size_t i = 0; i < disk.corrupt.size(); ++i) {
+    const auto kind = static_cast<cache::Corruption>(i);
+    stats.corrupt_by_kind.push_back({std::string(cache::corruption_name(kind)), disk.corrupt[i]});
+  }
+  stats.corrupt_by_kind.push_back({"metadata", bad_metadata_});
   stats.publish_failures += disk.publish_failures_total();
+  stats.publish_failures_by_errno = disk.publish_failures;
+  recorder_.add_to(stats);
 }
 
 }  // namespace pagejit

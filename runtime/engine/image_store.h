@@ -16,6 +16,8 @@
 #include "cache/single_flight.h"
 #include "generator/config.h"
 #include "pagejit/engine.h"
+#include "runtime/engine/kernel_dump.h"
+#include "runtime/engine/stats_recorder.h"
 #include "runtime/jit/compiler.h"
 #include "runtime/logger.h"
 #include "runtime/metadata.h"
@@ -64,6 +66,8 @@ class ImageStore {
 
   // Fills the fields that are counted here.
   void add_to(EngineStats& stats) const;
+  // The engine's times; those of loading are recorded by whoever loads.
+  StatsRecorder& recorder() { return recorder_; }
 
  private:
   using Shared = std::shared_ptr<const StoredImage>;
@@ -77,6 +81,8 @@ class ImageStore {
   // Another image than the rejected one, under the same key.
   Shared lookup_replacement(const cache::Key& key, const StoredImage& rejected,
                             const KernelSource& source);
+  // Either of them, by whether the compiler is known; its time is recorded.
+  Shared lookup_timed(const cache::Key& key, bool any_compiler, const KernelSource& source);
   // Waits for this process's turn to compile: what `find` found meanwhile, or null, and then the
   // lock is taken wherever there is one.
   Shared wait_for_turn(const cache::Key& key, const KernelSource& source,
@@ -95,6 +101,8 @@ class ImageStore {
   std::atomic<uint64_t> compiles_{0};
   std::atomic<uint64_t> compile_failures_{0};
   std::atomic<uint64_t> bad_metadata_{0};
+  StatsRecorder recorder_;
+  KernelDump dump_;
 };
 
 }  // namespace pagejit

@@ -22,6 +22,18 @@ std::string_view policy_name(JitPolicy policy) {
   return "unknown";
 }
 
+std::string_view origin_name(ImageOrigin origin) {
+  switch (origin) {
+    case ImageOrigin::kCompiled:
+      return "a compile";
+    case ImageOrigin::kMemory:
+      return "memory";
+    case ImageOrigin::kDisk:
+      return "the cache directory";
+  }
+  return "an unknown place";
+}
+
 }  // namespace
 
 JitReport::~JitReport() {
@@ -40,7 +52,8 @@ JitReport::~JitReport() {
 void JitReport::hit(const Target& target, const std::string& key, ImageOrigin origin,
                     double duration_ms) {
   target_ = target;
-  if (!options_.on_event) return;  // most calls: no string is made for nobody
+  // Most calls: no string is made for nobody.
+  if (!options_.on_event && !logger_.enabled(LogLevel::kDebug)) return;
   JitEvent& event = add(JitEventKind::kHit, target, key);
   event.origin = origin;
   event.duration_ms = duration_ms;
@@ -96,6 +109,11 @@ void JitReport::tell(const JitEvent& event) const {
     logger_.warning(format("{} at run time: {} for {} in {:.0f} ms (key {})",
                            event.status ? "compiled" : "failed to compile", event.spec,
                            event.target.to_string(), event.duration_ms, event.key));
+  }
+  if (event.kind == JitEventKind::kHit && logger_.enabled(LogLevel::kDebug)) {
+    logger_.debug(format("found {} for {} in {} in {:.3f} ms (key {})", event.spec,
+                         event.target.to_string(), origin_name(event.origin), event.duration_ms,
+                         event.key));
   }
   if (event.kind == JitEventKind::kDenied) logger_.error(event.status.message());
   if (options_.on_event) options_.on_event(event);
