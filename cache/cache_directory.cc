@@ -70,6 +70,39 @@ void strip_trailing_slashes(std::string* path) {
   while (path->size() > 1 && (path->ends_with('/') || path->ends_with("/."))) path->pop_back();
 }
 
+IoStatus open_directory(FileSystem* file_system, int dir_fd, const std::string& name,
+                        const std::string& path, FileDescriptor* out) {
+  const int error = open_file(file_system, dir_fd, name, O_RDONLY | O_DIRECTORY, 0, out);
+  struct stat info {};
+  if (error == ENOTDIR || error == ELOOP) {
+    if (file_system->stat_at(dir_fd, name.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+      return IoStatus::refusal(path + " is " + file_type(info.st_mode) +
+                               "; it must be a directory");
+    }
+  }
+  return error == 0 ? IoStatus() : IoStatus::failure(error, "open directory " + path);
+}
+
+// of_root: root may own it as well as the effective user.
+IoStatus check_directory(FileSystem* file_system, const FileDescriptor& directory,
+                         const std::string& path, bool of_root) {
+  struct stat info {};
+  if (const int result = file_system->stat_fd(directory.get(), &info); result < 0) {
+    return IoStatus::failure(-result, "stat directory " + path);
+  }
+  const uid_t user = file_system->effective_user();
+  if (info.st_uid != user && !(of_root && info.st_uid == 0)) {
+    return IoStatus::refusal(path + " belongs to user " + std::to_string(info.st_uid) +
+                             "; it must belong to user " + std::to_string(user) +
+                             (of_root ? " or to root" : ""));
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return IoStatus::refusal(path + " has mode " + octal(info.st_mode) +
+                             "; it must not be writable by group or others (chmod go-w)");
+  }
+  return IoStatus();
+}
+
 }  // namespace
 
 DirectoryChoice resolve_cache_directory(const std::string& explicit_path,
@@ -95,36 +128,25 @@ DirectoryChoice resolve_cache_directory(const std::string& explicit_path,
 IoStatus open_private_directory(FileSystem* file_system, int dir_fd, const std::string& name,
                                 const std::string& path, bool create, FileDescriptor* out) {
   FileDescriptor directory;
-  int error = open_file(file_system, dir_fd, name, O_RDONLY | O_DIRECTORY, 0, &directory);
-  if (error == ENOENT && create) {
+  IoStatus status = open_directory(file_system, dir_fd, name, path, &directory);
+  if (status.error() == ENOENT && create) {
     const int made = file_system->make_directory_at(dir_fd, name.c_str(), 0700);
     // EEXIST: somebody else was faster; whether it is ours is checked below like anything else.
     if (made < 0 && made != -EEXIST) return IoStatus::failure(-made, "make directory " + path);
-    error = open_file(file_system, dir_fd, name, O_RDONLY | O_DIRECTORY, 0, &directory);
+    status = open_directory(file_system, dir_fd, name, path, &directory);
   }
-  struct stat info {};
-  if (error == ENOTDIR || error == ELOOP) {
-    if (file_system->stat_at(dir_fd, name.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
-      return IoStatus::refusal(path + " is " + file_type(info.st_mode) +
-                               "; it must be a directory");
-    }
-  }
-  if (error != 0) return IoStatus::failure(error, "open directory " + path);
+  if (status.is_ok()) status = check_directory(file_system, directory, path, /*of_root=*/false);
+  if (status.is_ok()) *out = std::move(directory);
+  return status;
+}
 
-  if (const int result = file_system->stat_fd(directory.get(), &info); result < 0) {
-    return IoStatus::failure(-result, "stat directory " + path);
-  }
-  if (info.st_uid != file_system->effective_user()) {
-    return IoStatus::refusal(path + " belongs to user " + std::to_string(info.st_uid) +
-                             "; it must belong to user " +
-                             std::to_string(file_system->effective_user()));
-  }
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return IoStatus::refusal(path + " has mode " + octal(info.st_mode) +
-                             "; it must not be writable by group or others (chmod go-w)");
-  }
-  *out = std::move(directory);
-  return IoStatus();
+IoStatus open_readable_directory(FileSystem* file_system, int dir_fd, const std::string& name,
+                                 const std::string& path, FileDescriptor* out) {
+  FileDescriptor directory;
+  IoStatus status = open_directory(file_system, dir_fd, name, path, &directory);
+  if (status.is_ok()) status = check_directory(file_system, directory, path, /*of_root=*/true);
+  if (status.is_ok()) *out = std::move(directory);
+  return status;
 }
 
 bool is_unusable_directory(int error) {
@@ -132,8 +154,12 @@ bool is_unusable_directory(int error) {
          error == ENAMETOOLONG || error == ENOENT;
 }
 
-CacheDirectory::CacheDirectory(FileSystem* file_system, const DirectoryChoice& choice)
-    : file_system_(file_system), path_(choice.path), required_parent_(choice.required_parent) {
+CacheDirectory::CacheDirectory(FileSystem* file_system, const DirectoryChoice& choice,
+                               bool read_only)
+    : file_system_(file_system),
+      path_(choice.path),
+      required_parent_(choice.required_parent),
+      read_only_(read_only) {
   std::string current;
   if (!path_.starts_with('/') && file_system_->current_directory(&current) == 0) {
     path_ = join(current, path_);
@@ -175,12 +201,12 @@ IoStatus CacheDirectory::make_parents() const {
 }
 
 IoStatus CacheDirectory::open_root(bool create, FileDescriptor* out) const {
-  IoStatus status = open_private_directory(file_system_, AT_FDCWD, path_, path_, false, out);
-  if (!create || status.error() != ENOENT) return status;
+  IoStatus status = open_one(AT_FDCWD, path_, path_, /*create=*/false, out);
+  if (!create || read_only_ || status.error() != ENOENT) return status;
   status = check_required_parent();
   if (status.is_ok()) status = make_parents();
   if (!status.is_ok()) return status;
-  return open_private_directory(file_system_, AT_FDCWD, path_, path_, true, out);
+  return open_one(AT_FDCWD, path_, path_, /*create=*/true, out);
 }
 
 IoStatus CacheDirectory::open_version(bool create, FileDescriptor* out) const {
@@ -191,8 +217,13 @@ IoStatus CacheDirectory::open_version(bool create, FileDescriptor* out) const {
 
 IoStatus CacheDirectory::open_folder(const FileDescriptor& parent, const std::string& name,
                                      bool create, FileDescriptor* out) const {
-  return open_private_directory(file_system_, parent.get(), name,
-                                "folder \"" + name + "\" of " + path_, create, out);
+  return open_one(parent.get(), name, "folder \"" + name + "\" of " + path_, create, out);
+}
+
+IoStatus CacheDirectory::open_one(int dir_fd, const std::string& name, const std::string& path,
+                                  bool create, FileDescriptor* out) const {
+  if (read_only_) return open_readable_directory(file_system_, dir_fd, name, path, out);
+  return open_private_directory(file_system_, dir_fd, name, path, create, out);
 }
 
 }  // namespace pagejit::cache

@@ -40,6 +40,10 @@ DirectoryChoice resolve_cache_directory(const std::string& explicit_path,
 IoStatus open_private_directory(FileSystem* file_system, int dir_fd, const std::string& name,
                                 const std::string& path, bool create, FileDescriptor* out);
 
+// The same for a directory that is only read: it may belong to root too, and is never made.
+IoStatus open_readable_directory(FileSystem* file_system, int dir_fd, const std::string& name,
+                                 const std::string& path, FileDescriptor* out);
+
 // Whether this errno says that the directory itself is of no use, and will not be unless somebody
 // changes it. ENOENT counts: it is what making a directory yields where none can be made.
 bool is_unusable_directory(int error);
@@ -47,7 +51,8 @@ bool is_unusable_directory(int error);
 class CacheDirectory {
  public:
   // choice.path is not empty. A relative path is taken from the current directory now, once.
-  CacheDirectory(FileSystem* file_system, const DirectoryChoice& choice);
+  // read_only: the folders may belong to root too; none is ever made, whatever `create` says.
+  CacheDirectory(FileSystem* file_system, const DirectoryChoice& choice, bool read_only = false);
 
   const std::string& path() const { return path_; }
 
@@ -64,10 +69,13 @@ class CacheDirectory {
 
  private:
   IoStatus make_parents() const;
+  IoStatus open_one(int dir_fd, const std::string& name, const std::string& path, bool create,
+                    FileDescriptor* out) const;
 
   FileSystem* file_system_;
   std::string path_;
   std::string required_parent_;
+  bool read_only_;
 };
 
 }  // namespace pagejit::cache

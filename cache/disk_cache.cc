@@ -10,19 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "cache/stored_files.h"
+
 namespace pagejit::cache {
-
-namespace {
-
-// Whether two looks at a name saw one file. Inode numbers are reused at once by some file systems,
-// so times count too.
-bool is_same_file(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
-         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec &&
-         a.st_ctim.tv_sec == b.st_ctim.tv_sec && a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
-}
-
-}  // namespace
 
 uint64_t DiskCacheStats::corrupt_total() const {
   uint64_t total = 0;
@@ -39,18 +29,30 @@ uint64_t DiskCacheStats::publish_failures_total() const {
 std::unique_ptr<DiskCache> DiskCache::open(DiskCacheOptions options) {
   if (!options.file_system) options.file_system = std::make_shared<PosixFileSystem>();
   if (!options.clock) options.clock = std::chrono::steady_clock::now;
+  if (!options.wall_clock) options.wall_clock = std::chrono::system_clock::now;
   std::unique_ptr<DiskCache> cache(new DiskCache(std::move(options)));
   const DirectoryChoice& choice = cache->options_.directory;
   if (choice.path.empty()) {
     cache->become_memory_only(Status(StatusCode::kCacheError, choice.reason));
     return cache;
   }
-  cache->directory_ = std::make_unique<CacheDirectory>(cache->file_system_.get(), choice);
+  const bool read_only = cache->is_read_only();
+  cache->directory_ =
+      std::make_unique<CacheDirectory>(cache->file_system_.get(), choice, read_only);
   FileDescriptor root;
   IoStatus status = cache->directory_->open_root(/*create=*/false, &root);
-  if (status.error() == ENOENT) status = cache->directory_->check_required_parent();
+  if (status.error() == ENOENT && !read_only) status = cache->directory_->check_required_parent();
   // Anything else (EMFILE, EIO, ESTALE) may pass and is met again where it matters.
-  if (is_unusable_directory(status.error())) cache->become_memory_only(status.to_status());
+  if (is_unusable_directory(status.error())) {
+    cache->become_memory_only(status.to_status());
+  } else if (!read_only) {
+    cache->eviction_ =
+        std::make_unique<Eviction>(cache->file_system_.get(), cache->directory_.get(),
+                                   EvictionOptions{.max_bytes = cache->options_.max_bytes,
+                                                   .budget = cache->options_.eviction_budget,
+                                                   .clock = cache->options_.clock,
+                                                   .wall_clock = cache->options_.wall_clock});
+  }
   return cache;
 }
 
@@ -60,6 +62,8 @@ DiskCache::DiskCache(DiskCacheOptions options)
 const std::string& DiskCache::path() const {
   return directory_ ? directory_->path() : options_.directory.path;
 }
+
+std::string DiskCache::description() const { return "directory " + path(); }
 
 void DiskCache::become_memory_only(Status reason) {
   directory_.reset();
@@ -110,22 +114,26 @@ LookupResult DiskCache::lookup(const Key& key) {
     Location location{.source = key.source, .version = {}, .shard = {}, .name = key.file_name()};
     const IoStatus status =
         open_shard(/*create=*/false, location.source, &location.version, &location.shard);
-    return count(status.is_ok() ? read_entry(location, &key) : miss(status));
+    if (!status.is_ok()) return count(miss(status));
+    ValidFile valid;
+    LookupResult result = read_entry(location, &key, &valid);
+    if (result.outcome == LookupOutcome::kHit) touch(valid);
+    return count(std::move(result));
   } catch (const std::exception& e) {  // std::bad_alloc
     return count(miss(IoStatus::failure(ENOMEM, e.what())));
   }
 }
 
-LookupResult DiskCache::lookup_any_compiler(const Digest& source) {
+LookupResult DiskCache::lookup_any_compiler(const Digest& source, const IsBetter& is_better) {
   if (!directory_) return count(LookupResult());
   try {
-    return count(lookup_newest(source));
+    return count(lookup_best(source, is_better));
   } catch (const std::exception& e) {  // std::bad_alloc
     return count(miss(IoStatus::failure(ENOMEM, e.what())));
   }
 }
 
-LookupResult DiskCache::lookup_newest(const Digest& source) {
+LookupResult DiskCache::lookup_best(const Digest& source, const IsBetter& is_better) {
   Location location{.source = source, .version = {}, .shard = {}, .name = {}};
   if (const IoStatus status =
           open_shard(/*create=*/false, location.source, &location.version, &location.shard);
@@ -136,31 +144,61 @@ LookupResult DiskCache::lookup_newest(const Digest& source) {
   if (const int result = file_system_->list_directory(location.shard.get(), &names); result < 0) {
     return miss(IoStatus::failure(-result, "list " + directory_->path()));
   }
+  std::sort(names.begin(), names.end());
   const std::string prefix = to_hex(source) + ".";
-  const size_t name_size = Key{.source = source}.file_name().size();
-  std::vector<std::pair<struct timespec, std::string>> candidates;
+  LookupResult best;
+  ValidFile best_file;
   for (std::string& name : names) {
-    struct stat info;
-    if (name.size() == name_size && name.starts_with(prefix) && name.ends_with(".pjk") &&
-        file_system_->stat_at(location.shard.get(), name.c_str(), &info) == 0) {
-      candidates.emplace_back(info.st_mtim, std::move(name));
-    }
-  }
-  std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
-    if (a.first.tv_sec != b.first.tv_sec) return a.first.tv_sec > b.first.tv_sec;
-    if (a.first.tv_nsec != b.first.tv_nsec) return a.first.tv_nsec > b.first.tv_nsec;
-    return a.second < b.second;
-  });
-  LookupResult result;
-  for (auto& [time, name] : candidates) {
+    if (!is_entry_name(name) || !name.starts_with(prefix)) continue;
     location.name = std::move(name);
-    result = read_entry(location, nullptr);
-    if (result.outcome == LookupOutcome::kHit) break;
+    ValidFile valid;
+    LookupResult result = read_entry(location, nullptr, &valid);
+    const bool is_hit = result.outcome == LookupOutcome::kHit;
+    if (best.entry != nullptr && !(is_hit && is_better && is_better(*result.entry, *best.entry))) {
+      continue;
+    }
+    best = std::move(result);  // what is no hit stands for as long as there is none
+    best_file = std::move(valid);
   }
-  return result;
+  if (best.outcome == LookupOutcome::kHit) touch(best_file);
+  return best;
 }
 
-LookupResult DiskCache::read_entry(const Location& location, const Key* key) {
+LookupResult DiskCache::lookup_file(const std::string& file_name) {
+  if (!directory_ || !is_entry_name(file_name)) return count(LookupResult());
+  try {
+    Location location;
+    location.name = file_name;
+    for (size_t i = 0; i < location.source.size(); ++i) {
+      location.source[i] =
+          static_cast<uint8_t>(std::stoul(file_name.substr(2 * i, 2), nullptr, 16));
+    }
+    const IoStatus status =
+        open_shard(/*create=*/false, location.source, &location.version, &location.shard);
+    ValidFile valid;
+    return count(status.is_ok() ? read_entry(location, nullptr, &valid) : miss(status));
+  } catch (const std::exception& e) {  // std::bad_alloc
+    return count(miss(IoStatus::failure(ENOMEM, e.what())));
+  }
+}
+
+bool DiskCache::is_trusted(const struct stat& file) const {
+  const bool is_owner_trusted =
+      file.st_uid == file_system_->effective_user() || (options_.read_only && file.st_uid == 0);
+  return S_ISREG(file.st_mode) && is_owner_trusted && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// One call an hour for each entry that is in use, and its failure costs at most an early eviction.
+// A time in the future is as wrong as an old one, but for clocks that differ a little (NFS).
+void DiskCache::touch(const ValidFile& used) {
+  static constexpr std::chrono::hours kFresh{1};
+  if (options_.read_only) return;
+  const auto now = options_.wall_clock().time_since_epoch();
+  const std::chrono::seconds changed(used.info.st_mtim.tv_sec);
+  if (changed <= now - kFresh || changed >= now + kFresh) file_system_->touch(used.file.get());
+}
+
+LookupResult DiskCache::read_entry(const Location& location, const Key* key, ValidFile* valid) {
   const auto corrupt = [&](const struct stat* seen, Corruption kind, const std::string& what) {
     return set_aside(location, seen, kind,
                      Status(StatusCode::kDataCorrupt, location.name + ": " + what));
@@ -178,11 +216,10 @@ LookupResult DiskCache::read_entry(const Location& location, const Key* key) {
   if (const int result = file_system_->stat_fd(file.get(), &info); result < 0) {
     return miss(IoStatus::failure(-result, "stat " + location.name));
   }
-  const uid_t user = file_system_->effective_user();
-  if (!S_ISREG(info.st_mode) || info.st_uid != user || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return corrupt(
-        &info, Corruption::kNotPrivateFile,
-        "is not a regular file that only user " + std::to_string(user) + " owns and can write");
+  if (!is_trusted(info)) {
+    return corrupt(&info, Corruption::kNotPrivateFile,
+                   "is not a regular file that only user " +
+                       std::to_string(file_system_->effective_user()) + " owns and can write");
   }
 
   static constexpr const char* kTooLarge = "is larger than any entry";
@@ -203,61 +240,9 @@ LookupResult DiskCache::read_entry(const Location& location, const Key* key) {
   LookupResult result;
   result.outcome = LookupOutcome::kHit;
   result.entry = std::make_shared<const Entry>(std::move(entry).value());
+  valid->file = std::move(file);
+  valid->info = info;
   return result;
-}
-
-LookupResult DiskCache::set_aside(const Location& location, const struct stat* seen,
-                                  Corruption corruption, Status status) {
-  const bool gone = quarantine(location, seen);
-  {
-    const std::lock_guard lock(mutex_);
-    ++stats_.corrupt[static_cast<size_t>(corruption)];
-    if (!gone) ++stats_.quarantine_failures;
-  }
-  LookupResult result;
-  result.outcome = LookupOutcome::kCorrupt;
-  result.corruption = corruption;
-  result.status = std::move(status);
-  return result;
-}
-
-// Returns whether the name no longer leads to what was seen.
-bool DiskCache::quarantine(const Location& location, const struct stat* seen) {
-  FileSystem& fs = *file_system_;
-  const int shard = location.shard.get();
-  const char* name = location.name.c_str();
-  struct stat now;
-  const int stat_result = fs.stat_at(shard, name, &now);
-  if (stat_result == -ENOENT) return true;
-  // Somebody may have published a good entry meanwhile. What is left of this race costs one
-  // compile.
-  if (stat_result == 0 && seen != nullptr && !is_same_file(*seen, now)) return true;
-
-  // The slot's name is taken from the key, so there are never more than 16, without counting and
-  // whoever else is at it.
-  FileDescriptor bad;
-  if (directory_->open_folder(location.version, "bad", /*create=*/true, &bad).is_ok()) {
-    const std::string slot = to_hex(location.source).substr(63) + ".pjk";
-    const int result = fs.rename_at(shard, name, bad.get(), slot.c_str());
-    if (result == 0 || result == -ENOENT) return true;
-  }
-  const int result = fs.unlink_at(shard, name, 0);
-  if (result == 0 || result == -ENOENT) return true;
-  return fs.unlink_at(shard, name, AT_REMOVEDIR) == 0;
-}
-
-void DiskCache::reject(const Key& key) {
-  if (!directory_) return;
-  try {
-    Location location{.source = key.source, .version = {}, .shard = {}, .name = key.file_name()};
-    const bool gone =
-        open_shard(/*create=*/false, location.source, &location.version, &location.shard).is_ok() &&
-        quarantine(location, nullptr);
-    const std::lock_guard lock(mutex_);
-    ++stats_.rejected;
-    if (!gone) ++stats_.quarantine_failures;
-  } catch (const std::exception&) {  // std::bad_alloc; the next publish replaces the entry
-  }
 }
 
 bool DiskCache::is_private() {

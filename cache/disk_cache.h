@@ -23,6 +23,7 @@
 #include <mutex>
 
 #include "cache/cache_directory.h"
+#include "cache/disk_cache_evict.h"
 #include "cache/entry.h"
 #include "cache/file_system.h"
 #include "cache/key.h"
@@ -41,10 +42,22 @@ struct DiskCacheOptions {
   // Called at most once in the life of the cache, when lock() yields kUnavailable though there is a
   // directory. As on_warning otherwise, and less grave: keys may be computed more than once.
   std::function<void(const Status&)> on_lock_failure;
+  // Only reads: makes, moves, touches, locks and deletes nothing, whatever it meets. Its folders
+  // and files may belong to root as well as to the effective user, and nobody else may be able to
+  // write them.
+  bool read_only = false;
+  // The entries are kept below this size, the least recently used going first: approximately, and
+  // after publishing only (README.md, "Eviction"). 0 = no limit.
+  uint64_t max_bytes = uint64_t{512} << 20;
+  // For how long one publish() evicts at most. Well below 5 ms, of which a part goes by between two
+  // looks at the clock.
+  std::chrono::microseconds eviction_budget{2'500};
   // For how long lock() waits: longer than any one compile that was seen takes.
   std::chrono::milliseconds lock_timeout{60'000};
   std::shared_ptr<FileSystem> file_system;                       // null = the real one
   std::function<std::chrono::steady_clock::time_point()> clock;  // null = the real one
+  // For the age of files. null = the real one.
+  std::function<std::chrono::system_clock::time_point()> wall_clock;
 };
 
 enum class LockOutcome : uint8_t {
@@ -69,7 +82,11 @@ struct DiskCacheStats {
   uint64_t lock_waits = 0;                  // calls of lock() that found the lock held
   uint64_t lock_wait_hits = 0;              // of these, kPublished
   uint64_t lock_timeouts = 0;  // of these, kTimedOut; the others took the lock, or could not
-  std::map<int, uint64_t> lock_failures;  // kUnavailable, memory only left out
+  std::map<int, uint64_t> lock_failures;  // kUnavailable, memory only and read-only left out
+  uint64_t evictions = 0;                 // entries that went for room
+  uint64_t evicted_bytes = 0;
+  uint64_t temporaries_removed = 0;               // of publishers that were killed
+  std::chrono::microseconds longest_eviction{0};  // that one publish spent on the three above
 
   uint64_t corrupt_total() const;
   uint64_t publish_failures_total() const;
@@ -81,7 +98,7 @@ struct DiskCacheListing {
   uint64_t corrupt = 0;  // set aside, as by lookup()
 };
 
-class DiskCache {
+class DiskCache final : public Layer {
  public:
   // Never fails: a directory that cannot be used makes a cache that is memory only, with one
   // warning. A directory that does not exist is made by the first lock() or publish().
@@ -93,19 +110,26 @@ class DiskCache {
   // memory_only_reason().
   bool is_memory_only() const { return !directory_; }
   const Status& memory_only_reason() const { return memory_only_reason_; }
-  const std::string& path() const;  // absolute; "" where memory only
+  bool is_read_only() const { return options_.read_only; }
+  const std::string& path() const;           // absolute; "" where memory only
+  std::string description() const override;  // "directory /usr/share/pagejit"
 
   // Reads the entry whole and checks all of it. A corrupt one is moved to v1/bad, so that it is met
-  // once.
-  LookupResult lookup(const Key& key);
-  // The newest valid entry for S from whatever compiler: for a machine that has none.
-  LookupResult lookup_any_compiler(const Digest& source);
+  // once. A hit keeps the entry from eviction: its file is touched where that was not done for an
+  // hour.
+  LookupResult lookup(const Key& key) override;
+  // Reads all entries for S. The best of those that are valid; of equally good ones that of the
+  // smaller file name, so that the answer depends on no clock.
+  LookupResult lookup_any_compiler(const Digest& source, const IsBetter& is_better) override;
+  // The entry in the file of that name (Key::file_name()), for tools: as lookup(), but it is not
+  // touched. A miss too where `file_name` is no such name.
+  LookupResult lookup_file(const std::string& file_name);
 
   // Makes the entry visible to all processes, replacing an older one. On failure nothing is left
   // behind, and the caller goes on with the bytes that it has: kCacheError (also during backoff),
   // kInvalidArgument for an oversized entry. After a failure that is likely to last (disk full,
   // quota, read-only, permissions, I/O) publishing pauses: 1 s, and twice as long each time up to
-  // 64 s.
+  // 64 s. A read-only cache refuses it (kCacheError, counted as a skip).
   Status publish(const Entry& entry);
 
   // The calling process's turn to compute `key` (for what the caller does then see LockOutcome): of
@@ -119,13 +143,13 @@ class DiskCache {
                    bool* has_waited = nullptr);
 
   // Sets the entry aside as if it were corrupt: it is intact, but its image was refused by the
-  // driver.
-  void reject(const Key& key);
+  // driver. Only this very entry: another one that has its name by now stays.
+  void reject(const Entry& refused);
 
   // Whether the directory exists and all of it down to the objects' folder belongs to the effective
-  // user and is writable by nobody else. What such a directory holds may be loaded as host code.
-  // Every hit came from folders that passed the same check on the very descriptors it was read
-  // through.
+  // user (or root, where it is read-only) and is writable by nobody else. What such a directory
+  // holds may be loaded as host code. Every hit came from folders that passed the same check on the
+  // very descriptors it was read through.
   bool is_private();
 
   // Visits each valid entry, in the order of the files' names; other processes may publish and
@@ -137,13 +161,17 @@ class DiskCache {
   DiskCacheStats stats() const;
 
  private:
-  // Of an entry that is looked up. Filled from the top: the key's S, then the folders, then the
-  // file's name.
+  // Of an entry that is looked up; filled from the top.
   struct Location {
     Digest source{};
     FileDescriptor version;  // v1
     FileDescriptor shard;    // v1/objects/<2 hex>
-    std::string name;
+    std::string name;        // the file's
+  };
+  // A file that holds a valid entry.
+  struct ValidFile {
+    FileDescriptor file;
+    struct stat info {};
   };
 
   explicit DiskCache(DiskCacheOptions options);
@@ -152,16 +180,22 @@ class DiskCache {
   void warn(const Status& status);
   IoStatus open_shard(bool create, const Digest& source, FileDescriptor* version,
                       FileDescriptor* shard) const;
-  Status visit_shard(Location* location, const std::function<Status(const Entry& entry)>& visit,
+  Status visit_shard(const FileDescriptor& shard,
+                     const std::function<Status(const Entry& entry)>& visit,
                      DiskCacheListing* listing);
-  LookupResult lookup_newest(const Digest& source);
-  LookupResult read_entry(const Location& location, const Key* key);
+  LookupResult lookup_best(const Digest& source, const IsBetter& is_better);
+  // valid: set on a hit.
+  LookupResult read_entry(const Location& location, const Key* key, ValidFile* valid);
+  bool is_trusted(const struct stat& file) const;
+  void touch(const ValidFile& used);
   LookupResult set_aside(const Location& location, const struct stat* seen, Corruption corruption,
                          Status status);
   bool quarantine(const Location& location, const struct stat* seen);
+  bool set_refused_aside(const Location& location, const Entry& refused);
   LookupResult miss(const IoStatus& status);
   LookupResult count(LookupResult result);
   IoStatus write_entry(const Key& key, const std::string& bytes);
+  void evict(const FileDescriptor& version, const Key& key, uint64_t bytes);
   Status finish_publish(const IoStatus& status);
   void write_tag(const FileDescriptor& version, const FileDescriptor& tmp);
   IoStatus open_lock(ProcessLock* lock) const;
@@ -170,6 +204,7 @@ class DiskCache {
   const DiskCacheOptions options_;
   const std::shared_ptr<FileSystem> file_system_;
   std::unique_ptr<const CacheDirectory> directory_;  // null: memory only
+  std::unique_ptr<Eviction> eviction_;               // null: memory only or read-only
   Status memory_only_reason_;
   std::atomic_flag warned_;
   std::atomic_flag lock_failure_told_;

@@ -2,33 +2,25 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cache/disk_cache.h"
+#include "cache/stored_files.h"
 
 namespace pagejit::cache {
-namespace {
-
-bool is_hex(std::string_view text) {
-  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-}  // namespace
 
 Result<DiskCacheListing> DiskCache::for_each_entry(
     const std::function<Status(const Entry& entry)>& visit) {
   if (!directory_) return memory_only_reason_;
   try {
     DiskCacheListing listing;
-    Location location;
+    FileDescriptor version;
+    FileDescriptor shard;
     FileDescriptor objects;
-    IoStatus status = directory_->open_version(/*create=*/false, &location.version);
+    IoStatus status = directory_->open_version(/*create=*/false, &version);
     if (status.is_ok()) {
-      status = directory_->open_folder(location.version, "objects", /*create=*/false, &objects);
+      status = directory_->open_folder(version, "objects", /*create=*/false, &objects);
     }
     if (status.error() == ENOENT) return listing;
     if (!status.is_ok()) return status.to_status();
@@ -37,12 +29,12 @@ Result<DiskCacheListing> DiskCache::for_each_entry(
       return IoStatus::failure(-result, "list " + path() + "/v1/objects").to_status();
     }
     std::sort(shards.begin(), shards.end());
-    for (const std::string& shard : shards) {
-      if (shard.size() != 2 || !is_hex(shard)) continue;
-      status = directory_->open_folder(objects, shard, /*create=*/false, &location.shard);
+    for (const std::string& name : shards) {
+      if (!is_shard_name(name)) continue;
+      status = directory_->open_folder(objects, name, /*create=*/false, &shard);
       if (status.error() == ENOENT) continue;  // removed meanwhile
       if (!status.is_ok()) return status.to_status();
-      if (Status visited = visit_shard(&location, visit, &listing); !visited) return visited;
+      if (Status visited = visit_shard(shard, visit, &listing); !visited) return visited;
     }
     return listing;
   } catch (const std::exception& e) {  // std::bad_alloc
@@ -50,22 +42,19 @@ Result<DiskCacheListing> DiskCache::for_each_entry(
   }
 }
 
-Status DiskCache::visit_shard(Location* location,
+Status DiskCache::visit_shard(const FileDescriptor& shard,
                               const std::function<Status(const Entry& entry)>& visit,
                               DiskCacheListing* listing) {
-  std::vector<std::string> names;
-  if (const int result = file_system_->list_directory(location->shard.get(), &names); result < 0) {
-    return IoStatus::failure(-result, "list a folder of " + path() + "/v1/objects").to_status();
+  std::vector<StoredFile> files;
+  if (const int error =
+          list_files(file_system_.get(), shard.get(), is_entry_name, &files);
+      error != 0) {
+    return IoStatus::failure(error, "list a folder of " + path() + "/v1/objects").to_status();
   }
-  std::sort(names.begin(), names.end());
-  const size_t name_size = Key().file_name().size();
-  for (std::string& name : names) {
-    if (name.size() != name_size || !name.ends_with(".pjk")) continue;
-    const std::optional<Digest> source = digest_from_hex(name.substr(0, 2 * sizeof(Digest)));
-    if (!source) continue;
-    location->source = *source;
-    location->name = std::move(name);
-    const LookupResult found = read_entry(*location, nullptr);
+  std::sort(files.begin(), files.end(),
+            [](const StoredFile& a, const StoredFile& b) { return a.name < b.name; });
+  for (const StoredFile& file : files) {
+    const LookupResult found = lookup_file(file.name);
     if (found.outcome == LookupOutcome::kCorrupt) {
       ++listing->corrupt;
     } else if (found.outcome == LookupOutcome::kHit) {

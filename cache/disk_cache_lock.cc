@@ -22,7 +22,7 @@ LockOutcome DiskCache::lock(const Key& key, const std::function<bool()>& is_publ
   bool& has_waited = has_waited_here != nullptr ? *has_waited_here : unused;
   has_waited = false;
   lock->release();
-  if (!directory_) return LockOutcome::kUnavailable;
+  if (!directory_ || options_.read_only) return LockOutcome::kUnavailable;
   if (const IoStatus status = open_lock(lock); !status.is_ok()) return lock_failed(status);
 
   // Not options_.clock: whatever that does, this wait ends.

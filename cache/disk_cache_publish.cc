@@ -38,6 +38,10 @@ Status DiskCache::publish(const Entry& entry) {
         ++stats_.publish_skips;
         return memory_only_reason_;
       }
+      if (options_.read_only) {
+        ++stats_.publish_skips;
+        return Status(StatusCode::kCacheError, path() + " is only read: nothing is stored there");
+      }
       if (backoff_.count() > 0 && options_.clock() < publish_again_at_) {
         ++stats_.publish_skips;
         return Status(StatusCode::kCacheError, "publishing pauses after: " + backoff_reason_);
@@ -100,7 +104,21 @@ IoStatus DiskCache::write_entry(const Key& key, const std::string& bytes) {
     return status;
   }
   write_tag(version, tmp);
+  evict(version, key, bytes.size());
   return IoStatus();
+}
+
+// The entry is published whatever happens here.
+void DiskCache::evict(const FileDescriptor& version, const Key& key, uint64_t bytes) {
+  try {
+    const EvictionCounts counts = eviction_->after_publish(version, key.file_name(), bytes);
+    const std::lock_guard lock(mutex_);
+    stats_.evictions += counts.evictions;
+    stats_.evicted_bytes += counts.evicted_bytes;
+    stats_.temporaries_removed += counts.temporaries_removed;
+    stats_.longest_eviction = std::max(stats_.longest_eviction, counts.duration);
+  } catch (const std::exception&) {  // std::bad_alloc; the next publish goes on with it
+  }
 }
 
 // In v1 and not above it: the directory itself is the user's choice and may hold things worth a

@@ -24,6 +24,19 @@ Status corrupt(Corruption kind, std::string message, Corruption* corruption) {
   return Status(StatusCode::kDataCorrupt, std::move(message));
 }
 
+std::string header_before_checksum(const Entry& entry) {
+  std::string bytes;
+  bytes.reserve(kEntryHeaderBytes);
+  bytes += kMagic;
+  append_little_endian(&bytes, kEntryFormatVersion, 4);
+  append_little_endian(&bytes, 0, 4);  // flags
+  append_little_endian(&bytes, entry.metadata.size(), 8);
+  append_little_endian(&bytes, entry.image.size(), 8);
+  bytes += as_bytes(entry.key.source);
+  bytes += as_bytes(entry.key.compiler);
+  return bytes;
+}
+
 }  // namespace
 
 std::string_view corruption_name(Corruption corruption) {
@@ -48,6 +61,18 @@ std::string_view corruption_name(Corruption corruption) {
   return "unknown corruption";
 }
 
+Digest checksum_of(const Entry& entry) {
+  return sha256({header_before_checksum(entry), entry.metadata, entry.image});
+}
+
+std::optional<Digest> stored_checksum(std::string_view bytes) {
+  if (bytes.size() < kEntryHeaderBytes || !bytes.starts_with(kMagic) ||
+      load_little_endian(bytes, kVersionOffset, 4) != kEntryFormatVersion) {
+    return std::nullopt;
+  }
+  return load_digest(bytes, kChecksumOffset);
+}
+
 Result<std::string> encode_entry(const Entry& entry) {
   const size_t room = kMaxEntryBytes - kEntryHeaderBytes;
   if (entry.metadata.size() > room || entry.image.size() > room - entry.metadata.size()) {
@@ -58,13 +83,7 @@ Result<std::string> encode_entry(const Entry& entry) {
   }
   std::string bytes;
   bytes.reserve(kEntryHeaderBytes + entry.metadata.size() + entry.image.size());
-  bytes += kMagic;
-  append_little_endian(&bytes, kEntryFormatVersion, 4);
-  append_little_endian(&bytes, 0, 4);  // flags
-  append_little_endian(&bytes, entry.metadata.size(), 8);
-  append_little_endian(&bytes, entry.image.size(), 8);
-  bytes += as_bytes(entry.key.source);
-  bytes += as_bytes(entry.key.compiler);
+  bytes += header_before_checksum(entry);
   bytes += as_bytes(sha256({bytes, entry.metadata, entry.image}));
   bytes += entry.metadata;
   bytes += entry.image;

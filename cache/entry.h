@@ -67,6 +67,13 @@ Result<std::string> encode_entry(const Entry& entry);
 // The size that the header says, checking nothing else; nullopt where that is none or there is no
 // whole header. For entries that something follows.
 std::optional<uint64_t> claimed_entry_size(std::string_view bytes);
+// The checksum that encode_entry() writes for this entry.
+Digest checksum_of(const Entry& entry);
+
+// The checksum that stands in an entry's header, compared with nothing; nullopt where the bytes are
+// fewer than a header or do not begin as this version's entries do. Bytes behind the header are not
+// looked at.
+std::optional<Digest> stored_checksum(std::string_view bytes);
 
 // Checks everything but the key. kDataCorrupt says in a sentence what is wrong; `corruption`, if
 // not null, is then set.

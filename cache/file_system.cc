@@ -88,6 +88,11 @@ int PosixFileSystem::list_directory(int dir_fd, std::vector<std::string>* names)
   return -error;
 }
 
+int PosixFileSystem::touch(int fd) {
+  const struct timespec times[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};  // access, modification
+  return or_error(::futimens(fd, times));
+}
+
 int PosixFileSystem::current_directory(std::string* path) {
   char buffer[PATH_MAX];
   if (::getcwd(buffer, sizeof buffer) == nullptr) return -errno;

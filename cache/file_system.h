@@ -36,6 +36,9 @@ class FileSystem {
   virtual int unlink_at(int dir_fd, const char* path, int flags) = 0;
   // The names in an open directory, "." and ".." left out, in no order.
   virtual int list_directory(int dir_fd, std::vector<std::string>* names) = 0;
+  // Sets the modification time to the file system's present time. The file may be open for reading
+  // only, but must belong to the effective user.
+  virtual int touch(int fd) = 0;
   virtual int current_directory(std::string* path) = 0;
   // Takes the exclusive OFD lock (fcntl(2)) of one byte, which need not exist; -EAGAIN where it is
   // held through another open file. The lock goes when it is given back, or when the last
@@ -61,6 +64,7 @@ class PosixFileSystem final : public FileSystem {
   int rename_at(int from_fd, const char* from, int to_fd, const char* to) override;
   int unlink_at(int dir_fd, const char* path, int flags) override;
   int list_directory(int dir_fd, std::vector<std::string>* names) override;
+  int touch(int fd) override;
   int current_directory(std::string* path) override;
   int lock_byte(int fd, off_t offset) override;
   int unlock_byte(int fd, off_t offset) override;

@@ -54,6 +54,8 @@ off_t offset_of(const Key& key) {
   return static_cast<off_t>(bits & ~(uint64_t{3} << 62));  // positive, and so is the next offset
 }
 
+constexpr off_t kRemovalOffset = off_t{1} << 62;  // above those of all keys
+
 }  // namespace
 
 IoStatus ProcessLock::open(FileSystem* file_system, int dir_fd) {
@@ -85,8 +87,12 @@ IoStatus ProcessLock::open(FileSystem* file_system, int dir_fd) {
   return IoStatus::failure(EBUSY, "open v1/lock between two forks");
 }
 
-int ProcessLock::try_take(const Key& key) {
-  offset_ = offset_of(key);
+int ProcessLock::try_take(const Key& key) { return try_take_byte(offset_of(key)); }
+
+int ProcessLock::try_take_for_removal() { return try_take_byte(kRemovalOffset); }
+
+int ProcessLock::try_take_byte(off_t offset) {
+  offset_ = offset;
   int result;
   do {
     result = file_system_->lock_byte(file_.get(), offset_);

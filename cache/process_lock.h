@@ -32,6 +32,8 @@ class ProcessLock {
   // Takes the key's lock without waiting; only after open(). 0 or a positive errno: EAGAIN where
   // another object or process holds it; after any other there is nothing to wait for.
   int try_take(const Key& key);
+  // The same for the one lock of those who remove entries; no key shares its byte.
+  int try_take_for_removal();
   // False also in a child that was forked while the lock was held.
   bool is_taken() const { return is_taken_; }
   // Gives the lock back, if it is held, and closes the file.
@@ -40,6 +42,7 @@ class ProcessLock {
  private:
   struct ForkHandlers;  // of the process; sees every object whose file is open
 
+  int try_take_byte(off_t offset);
   // Into and out of the list of these; its mutex is held.
   void enlist();
   void unlist();

@@ -11,7 +11,7 @@
 namespace pagejit {
 namespace {
 
-constexpr std::string_view kFirstLine = "pagejit-kernel 2\n";
+constexpr std::string_view kFirstLine = "pagejit-kernel 3\n";
 constexpr std::string_view kLastLine = "\nend\n";
 
 std::string one_line(std::string text) {
@@ -28,6 +28,7 @@ void for_each_field(Metadata& metadata, Visitor&& visit) {
   visit("target", metadata.target);
   visit("symbol", metadata.symbol);
   visit("abi", metadata.abi);
+  visit("compiler", metadata.compiler);
   visit("threads_per_cta", metadata.threads_per_cta);
   visit("dynamic_shared_bytes", metadata.dynamic_shared_bytes);
   visit("pdl", metadata.pdl);
@@ -133,6 +134,38 @@ Result<std::string> reproducible_metadata(std::string_view blob) {
   if (!metadata) return metadata.status();
   metadata->compile_us = 0;
   return encode_metadata(*metadata);
+}
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes the run of digits off the front, without its leading zeros.
+std::string_view take_number(std::string_view* text) {
+  size_t size = 0;
+  while (size < text->size() && is_digit((*text)[size])) ++size;
+  std::string_view digits = text->substr(0, size);
+  text->remove_prefix(size);
+  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+  return digits;
+}
+
+}  // namespace
+
+bool is_newer_compiler(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    if (is_digit(a.front()) && is_digit(b.front())) {
+      const std::string_view x = take_number(&a);
+      const std::string_view y = take_number(&b);
+      if (x.size() != y.size()) return x.size() > y.size();
+      if (x != y) return x > y;
+    } else {
+      if (a.front() != b.front()) return a.front() > b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return !a.empty();
 }
 
 namespace {

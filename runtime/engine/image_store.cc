@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "generator/families.h"
+#include "runtime/engine/image_key.h"
 #include "runtime/engine/stopwatch.h"
 #include "runtime/format.h"
 
 namespace pagejit {
 namespace {
-
-// Raised when an image of the same source would have to be read differently.
-constexpr uint32_t kKeyFormat = 1;
 
 std::optional<std::string> environment_variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -24,6 +22,7 @@ std::optional<std::string> environment_variable(const std::string& name) {
 cache::DiskCacheOptions disk_options(const EngineOptions& options,
                                      const std::shared_ptr<const Logger>& logger,
                                      cache::DiskCacheOptions disk) {
+  disk.max_bytes = options.cache_max_bytes;
   if (options.disk_cache) {
     disk.directory = cache::resolve_cache_directory(options.cache_dir, environment_variable);
     disk.on_warning = [logger](const Status& status) {
@@ -92,20 +91,9 @@ ImageStore::ImageStore(const EngineOptions& options, std::shared_ptr<const Logge
       disk_(cache::DiskCache::open(disk_options(options, logger_, std::move(disk)))),
       dump_(options.dump_dir, logger_) {}
 
-cache::KeyIngredients ImageStore::ingredients_of(const KernelSource& source,
-                                                 const Compiler& compiler) const {
-  cache::KeyIngredients ingredients;
-  ingredients.format_version = kKeyFormat;
-  ingredients.text = source.text;
-  ingredients.options = compiler.options(source.target);
-  ingredients.target = source.target.to_string();
-  ingredients.parameter_abi = parameter_abi(source.config);
-  return ingredients;
-}
-
 std::optional<StoredImage> ImageStore::find(const KernelSource& source, Compiler& compiler,
                                             std::string* key) {
-  cache::KeyIngredients ingredients = ingredients_of(source, compiler);
+  cache::KeyIngredients ingredients = key_ingredients(source, compiler);
   const Result<std::string> identity = compiler.identity_unopened();
   if (identity) ingredients.compiler_identity = *identity;
   const cache::Key wanted = cache::make_key(ingredients);
@@ -117,7 +105,7 @@ std::optional<StoredImage> ImageStore::find(const KernelSource& source, Compiler
 
 Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& compiler,
                                         CompileRecord* record) {
-  cache::KeyIngredients ingredients = ingredients_of(source, compiler);
+  cache::KeyIngredients ingredients = key_ingredients(source, compiler);
   Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
   const cache::Key key = cache::make_key(ingredients);
@@ -144,11 +132,11 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
 Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
                                                  const KernelSource& source, Compiler& compiler,
                                                  CompileRecord* record) {
-  cache::KeyIngredients ingredients = ingredients_of(source, compiler);
+  cache::KeyIngredients ingredients = key_ingredients(source, compiler);
   Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
   if (!identity) {
-    set_aside(rejected.entry->key);
+    set_aside(*rejected.entry);
     return identity.status();
   }
   if (Status status = compiler.check_target(source.target); !status) return status;
@@ -164,7 +152,7 @@ Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
           if (Shared found = find()) return {found};
           cache::ProcessLock lock;
           if (Shared found = wait_for_turn(key, source, find, &lock)) return {found};
-          set_aside(rejected.entry->key);
+          set_aside(*rejected.entry);
           return compile(ingredients, source, compiler, record, &lock);
         },
         &waited);
@@ -175,9 +163,9 @@ Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
   }
 }
 
-void ImageStore::set_aside(const cache::Key& key) {
-  disk_->reject(key);
-  memory_.erase(key);
+void ImageStore::set_aside(const cache::Entry& entry) {
+  disk_->reject(entry);
+  memory_.erase(entry.key);
 }
 
 ImageStore::Shared ImageStore::lookup_timed(const cache::Key& key, bool any_compiler,
@@ -202,7 +190,16 @@ ImageStore::Shared ImageStore::lookup(const cache::Key& key, const KernelSource&
 
 ImageStore::Shared ImageStore::lookup_any_compiler(const cache::Key& key,
                                                    const KernelSource& source) {
-  return accept(disk_->lookup_any_compiler(key.source), source);
+  // The newest compiler's, of those that are kernels of this library at all.
+  const auto is_better = [&](const cache::Entry& a, const cache::Entry& b) {
+    const Result<KernelMetadata> x = parse_metadata(a.metadata);
+    const Result<KernelMetadata> y = parse_metadata(b.metadata);
+    const bool x_fits = x && check_metadata(*x, source);
+    const bool y_fits = y && check_metadata(*y, source);
+    if (x_fits != y_fits) return x_fits;
+    return x_fits && is_newer_compiler(x->compiler, y->compiler);
+  };
+  return accept(disk_->lookup_any_compiler(key.source, is_better), source);
 }
 
 ImageStore::Shared ImageStore::lookup_replacement(const cache::Key& key,
@@ -248,7 +245,7 @@ ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
   Status status = metadata ? check_metadata(*metadata, source) : metadata.status();
   if (!status) {
     ++bad_metadata_;
-    disk_->reject(found.entry->key);
+    disk_->reject(*found.entry);
     logger_->warning(format("the stored kernel {} was set aside: {} ({} for {})",
                             found.entry->key.name(), status.message(), spec_text(source.config),
                             source.target.to_string()));
@@ -290,6 +287,7 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   KernelMetadata metadata = metadata_of(source);
   const CompileReport& report = compiled->report;
   auto count = [](int value) { return static_cast<uint32_t>(value < 0 ? 0 : value); };
+  metadata.compiler = compiled->compiler;
   metadata.static_shared_bytes = count(report.static_shared_bytes);
   metadata.registers = count(report.registers);
   metadata.spill_store_bytes = count(report.spill_store_bytes);

@@ -46,7 +46,7 @@ class ImageStore {
              cache::DiskCacheOptions disk = {});
 
   // An image for `source`. The key needs the compiler's identity; where there is no compiler, the
-  // newest entry on disk that any compiler made of the same source is taken. Errors are the
+  // entry on disk that the newest compiler made of the same source is taken. Errors are the
   // compiler's: kCompilerUnavailable (also where nothing is stored and there is no compiler),
   // kUnsupported (a target it does not know), kCompileFailed.
   Result<StoredImage> acquire(const KernelSource& source, Compiler& compiler,
@@ -62,7 +62,7 @@ class ImageStore {
   Result<StoredImage> replace_rejected(const StoredImage& rejected, const KernelSource& source,
                                        Compiler& compiler, CompileRecord* record);
   // The same without compiling.
-  void discard_rejected(const StoredImage& rejected) { set_aside(rejected.entry->key); }
+  void discard_rejected(const StoredImage& rejected) { set_aside(*rejected.entry); }
 
   // Fills the fields that are counted here.
   void add_to(EngineStats& stats) const;
@@ -73,8 +73,6 @@ class ImageStore {
   using Shared = std::shared_ptr<const StoredImage>;
   using Flight = cache::SingleFlight<Shared>;
 
-  // What a lookup must find again, and all ingredients of the key but the identity.
-  cache::KeyIngredients ingredients_of(const KernelSource& source, const Compiler& compiler) const;
   Shared lookup(const cache::Key& key, const KernelSource& source);
   Shared lookup_any_compiler(const cache::Key& key, const KernelSource& source);
   Shared accept(const cache::LookupResult& found, const KernelSource& source);
@@ -90,7 +88,7 @@ class ImageStore {
   // Releases the lock when the image is stored.
   Flight::Outcome compile(cache::KeyIngredients ingredients, const KernelSource& source,
                           Compiler& compiler, CompileRecord* record, cache::ProcessLock* lock);
-  void set_aside(const cache::Key& key);
+  void set_aside(const cache::Entry& entry);
 
   std::shared_ptr<const Logger> logger_;
   std::unique_ptr<cache::DiskCache> disk_;

@@ -32,6 +32,7 @@ struct CompiledImage {
   // where the library that was found could not be opened and another one was taken: such an image
   // must not be stored under the former.
   std::string compiler_identity;
+  std::string compiler;  // KernelMetadata::compiler, e.g. "NVRTC 13.0"
 };
 
 // What it takes to repeat a compile by hand.

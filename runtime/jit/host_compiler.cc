@@ -149,6 +149,7 @@ Result<std::string> HostCompiler::identify() {
     return Status(StatusCode::kCompilerUnavailable,
                   *program + " --version " + (reason.empty() ? "failed" : reason), run->output);
   }
+  version_ = version;
   std::string driver;
   if (Result<std::string> build_id = read_elf_build_id(*program)) {
     driver = *build_id;
@@ -176,6 +177,10 @@ Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source) 
   Result<std::string> compiler_identity = identity();
   if (!compiler_identity) return compiler_identity.status();
   compiled.compiler_identity = std::move(*compiler_identity);
+  {
+    const std::lock_guard lock(mutex_);
+    compiled.compiler = version_;
+  }
   Result<std::string> program = find_program();
   if (!program) return program.status();
   Result<PrivateFolder> created =

@@ -50,6 +50,7 @@ class HostCompiler : public Compiler {
   const HostCompilerOptions options_;
   std::mutex mutex_;
   std::string identity_;  // "" = not known yet
+  std::string version_;   // the first line of --version; known with the identity
   CompilePool pool_;      // destroyed first: its jobs use the rest
 };
 

@@ -168,6 +168,7 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source)
 
   CompiledImage compiled;
   compiled.compiler_identity = library.files().identity();
+  compiled.compiler = "NVRTC " + library.version().to_string();
   const auto start = std::chrono::steady_clock::now();
   Program program(api);
   int result = program.create(source.text, source.kernel_name + ".cu");

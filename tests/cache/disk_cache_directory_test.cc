@@ -30,10 +30,10 @@ class DiskCacheDirectoryTest : public testing::Test {
     EXPECT_TRUE(cache.is_memory_only());
     EXPECT_EQ(cache.memory_only_reason().code(), StatusCode::kCacheError);
     EXPECT_EQ(cache.lookup(entry_.key).outcome, LookupOutcome::kMiss);
-    EXPECT_EQ(cache.lookup_any_compiler(entry_.key.source).outcome, LookupOutcome::kMiss);
+    EXPECT_EQ(cache.lookup_any_compiler(entry_.key.source, nullptr).outcome, LookupOutcome::kMiss);
     EXPECT_EQ(cache.publish(entry_).code(), StatusCode::kCacheError);
     EXPECT_EQ(cache.publish(entry_).code(), StatusCode::kCacheError);
-    cache.reject(entry_.key);
+    cache.reject(entry_);
     EXPECT_FALSE(cache.is_private());
     EXPECT_EQ(cache.stats().publish_skips, 2u);
     EXPECT_EQ(cache.stats().misses, 2u);

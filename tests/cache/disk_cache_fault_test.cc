@@ -97,7 +97,7 @@ TEST_F(DiskCacheFaultTest, AnyFailingCallOfALookupIsAMissAndHarmsNothing) {
   ASSERT_TRUE(open()->publish(entry_).is_ok());
   const std::function<LookupResult(DiskCache&)> lookups[] = {
       [&](DiskCache& cache) { return cache.lookup(entry_.key); },
-      [&](DiskCache& cache) { return cache.lookup_any_compiler(entry_.key.source); },
+      [&](DiskCache& cache) { return cache.lookup_any_compiler(entry_.key.source, nullptr); },
   };
   for (const auto& lookup : lookups) {
     auto cache = open();

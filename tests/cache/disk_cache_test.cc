@@ -210,13 +210,43 @@ TEST_F(DiskCacheTest, ACorruptEntryIsKeptForInspection) {
 
 TEST_F(DiskCacheTest, ARejectedEntryIsSetAsideAndCounted) {
   publish(entry_);
-  cache_->reject(entry_.key);
+  cache_->reject(entry_);
   expect_miss(entry_.key);
   EXPECT_EQ(cache_->stats().rejected, 1u);
   EXPECT_EQ(cache_->stats().corrupt_total(), 0u);
-  cache_->reject(entry_.key);  // nothing there: nothing happens
+  cache_->reject(entry_);  // nothing there: nothing happens
   publish(entry_);
   expect_hit(entry_);
+}
+
+TEST_F(DiskCacheTest, WhatReplacedARejectedEntryStays) {
+  publish(entry_);
+  Entry newer = entry_;
+  newer.image = "published by another process since the look-up";
+  publish(newer);
+  cache_->reject(entry_);
+  expect_hit(newer);
+  newer = entry_;
+  newer.metadata = "the same image, described otherwise";
+  publish(newer);
+  cache_->reject(entry_);
+  expect_hit(newer);
+  EXPECT_EQ(cache_->stats().rejected, 2u);
+  EXPECT_EQ(cache_->stats().quarantine_failures, 0u);
+}
+
+TEST_F(DiskCacheTest, RejectingWhatIsNoLongerAnEntryDoesNothing) {
+  publish(entry_);
+  const std::string bytes = encode_entry(entry_).value();
+  for (const std::string& other : {std::string(), std::string("x"), bytes.substr(0, 127)}) {
+    write_file(path_of(entry_), other);
+    cache_->reject(entry_);
+    EXPECT_EQ(read_file(path_of(entry_)), other);
+  }
+  fs::remove(path_of(entry_));
+  ASSERT_EQ(::mkfifo(path_of(entry_).c_str(), 0600), 0);
+  cache_->reject(entry_);
+  EXPECT_TRUE(fs::exists(path_of(entry_)));
 }
 
 TEST_F(DiskCacheTest, AnOversizedEntryIsRefusedAndNothingIsWritten) {
@@ -226,23 +256,26 @@ TEST_F(DiskCacheTest, AnOversizedEntryIsRefusedAndNothingIsWritten) {
   EXPECT_FALSE(fs::exists(directory_.cache()));
 }
 
-TEST_F(DiskCacheTest, AnyCompilerFindsTheNewestValidEntry) {
+TEST_F(DiskCacheTest, AnyCompilerFindsTheBestValidEntryWhateverTheFilesTimes) {
   std::vector<Entry> entries;
   for (int i = 0; i < 3; ++i) {
     Entry entry = entry_;
     entry.key.compiler = sha256({"compiler " + std::to_string(i)});
-    entry.image = "image of " + std::to_string(i);
+    entry.metadata = std::to_string(i);
     publish(entry);
-    const struct timespec times[2] = {{1000 + i, 0}, {1000 + i, 0}};
+    const struct timespec times[2] = {{1000 - i, 0}, {1000 - i, 0}};
     ASSERT_EQ(::utimensat(AT_FDCWD, path_of(entry).c_str(), times, 0), 0);
     entries.push_back(entry);
   }
   publish(example_entry(2));
   write_file(path_of(entry_).parent_path() / ".nfs000000000001", "left by NFS");
-  const auto find = [&] { return cache_->lookup_any_compiler(entry_.key.source); };
+  const auto find = [&] {
+    return cache_->lookup_any_compiler(
+        entry_.key.source, [](const Entry& a, const Entry& b) { return a.metadata > b.metadata; });
+  };
   ASSERT_EQ(find().outcome, LookupOutcome::kHit);
   EXPECT_EQ(*find().entry, entries[2]);
-  write_file(path_of(entries[2]), "bad");  // and now the newest of all
+  write_file(path_of(entries[2]), "bad");
   ASSERT_EQ(find().outcome, LookupOutcome::kHit);
   EXPECT_EQ(*find().entry, entries[1]);
   EXPECT_EQ(cache_->stats().corrupt_total(), 1u);
@@ -250,7 +283,32 @@ TEST_F(DiskCacheTest, AnyCompilerFindsTheNewestValidEntry) {
   write_file(path_of(entries[0]), encode_entry(entries[1]).value());
   EXPECT_EQ(find().outcome, LookupOutcome::kCorrupt);
   EXPECT_EQ(find().outcome, LookupOutcome::kMiss);
-  EXPECT_EQ(cache_->lookup_any_compiler(Digest{}).outcome, LookupOutcome::kMiss);
+  EXPECT_EQ(cache_->lookup_any_compiler(Digest{}, nullptr).outcome, LookupOutcome::kMiss);
+}
+
+TEST_F(DiskCacheTest, OfEquallyGoodEntriesTheSmallerNameIsTaken) {
+  std::string smallest;
+  for (int i = 0; i < 5; ++i) {
+    Entry entry = entry_;
+    entry.key.compiler = sha256({"compiler " + std::to_string(i)});
+    publish(entry);
+    if (smallest.empty() || entry.key.file_name() < smallest) smallest = entry.key.file_name();
+  }
+  const auto never = [](const Entry&, const Entry&) { return false; };
+  EXPECT_EQ(cache_->lookup_any_compiler(entry_.key.source, never).entry->key.file_name(), smallest);
+  EXPECT_EQ(cache_->lookup_any_compiler(entry_.key.source, nullptr).entry->key.file_name(),
+            smallest);
+}
+
+TEST_F(DiskCacheTest, AFileIsLookedUpByItsName) {
+  publish(entry_);
+  const LookupResult found = cache_->lookup_file(entry_.key.file_name());
+  ASSERT_EQ(found.outcome, LookupOutcome::kHit);
+  EXPECT_EQ(*found.entry, entry_);
+  for (const std::string& name : {std::string(), std::string("x"), entry_.key.name(),
+                                  "../" + entry_.key.file_name(), std::string(77, '/')}) {
+    EXPECT_EQ(cache_->lookup_file(name).outcome, LookupOutcome::kMiss) << name;
+  }
 }
 
 TEST_F(DiskCacheTest, TheDirectoryMayBeRemovedAtAnyTime) {
@@ -273,8 +331,8 @@ TEST_F(DiskCacheTest, NoDescriptorIsLeaked) {
   write_file(path_of(entry_), "bad");
   expect_corrupt_then_healed(entry_, Corruption::kTruncated);
   EXPECT_TRUE(cache_->is_private());
-  EXPECT_EQ(cache_->lookup_any_compiler(entry_.key.source).outcome, LookupOutcome::kHit);
-  cache_->reject(entry_.key);
+  EXPECT_EQ(cache_->lookup_any_compiler(entry_.key.source, nullptr).outcome, LookupOutcome::kHit);
+  cache_->reject(entry_);
   EXPECT_EQ(num_open_files(), before);
 }
 

@@ -107,6 +107,11 @@ int FaultFileSystem::list_directory(int dir_fd, std::vector<std::string>* names)
   return error != 0 ? -error : real_.list_directory(dir_fd, names);
 }
 
+int FaultFileSystem::touch(int fd) {
+  const int error = fault(Call::kTouch);
+  return error != 0 ? -error : real_.touch(fd);
+}
+
 int FaultFileSystem::current_directory(std::string* path) {
   const int error = fault(Call::kCurrentDirectory);
   return error != 0 ? -error : real_.current_directory(path);

@@ -27,6 +27,7 @@ enum class Call {
   kRename,
   kUnlink,
   kList,
+  kTouch,
   kCurrentDirectory,
   kLock,
   kUnlock,
@@ -67,6 +68,7 @@ class FaultFileSystem final : public FileSystem {
   int rename_at(int from_fd, const char* from, int to_fd, const char* to) override;
   int unlink_at(int dir_fd, const char* path, int flags) override;
   int list_directory(int dir_fd, std::vector<std::string>* names) override;
+  int touch(int fd) override;
   int current_directory(std::string* path) override;
   int lock_byte(int fd, off_t offset) override;
   int unlock_byte(int fd, off_t offset) override;

@@ -17,6 +17,7 @@ KernelMetadata sample() {
   metadata.target = "sm_90a";
   metadata.symbol = "pagejit_decode_bf16_d128_b16_g4";
   metadata.abi = parameter_abi(KernelConfig{});
+  metadata.compiler = "NVRTC 13.0";
   metadata.threads_per_cta = 128;
   metadata.dynamic_shared_bytes = 98304;
   metadata.pdl = 1;
@@ -75,7 +76,7 @@ TEST(MetadataTest, HugeLogLengthIsCorrupt) {
 
 TEST(MetadataTest, OtherVersionIsCorrupt) {
   std::string blob = encode_metadata(sample());
-  blob.replace(blob.find(" 2\n"), 3, " 1\n");
+  blob.replace(blob.find(" 3\n"), 3, " 2\n");
   EXPECT_FALSE(parse_metadata(blob));
 }
 
