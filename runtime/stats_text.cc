@@ -23,12 +23,12 @@ std::string number(double value) {
 // The errno values that a file system yields; others by their number.
 std::string errno_name(int error) {
   static constexpr std::pair<int, std::string_view> kNames[] = {
-      {EPERM, "EPERM"},   {ENOENT, "ENOENT"}, {EINTR, "EINTR"},   {EIO, "EIO"},
-      {EBADF, "EBADF"},   {EAGAIN, "EAGAIN"}, {ENOMEM, "ENOMEM"}, {EACCES, "EACCES"},
-      {EBUSY, "EBUSY"},   {EEXIST, "EEXIST"}, {EXDEV, "EXDEV"},   {ENOTDIR, "ENOTDIR"},
-      {EISDIR, "EISDIR"}, {EINVAL, "EINVAL"}, {ENFILE, "ENFILE"}, {EMFILE, "EMFILE"},
-      {EFBIG, "EFBIG"},   {ENOSPC, "ENOSPC"}, {EROFS, "EROFS"},   {EMLINK, "EMLINK"},
-      {ELOOP, "ELOOP"},   {EDQUOT, "EDQUOT"}, {ESTALE, "ESTALE"}, {ETIMEDOUT, "ETIMEDOUT"},
+      {EPERM, "EPERM"},   {ENOENT, "ENOENT"}, {EINTR, "EINTR"},    {EIO, "EIO"},
+      {EBADF, "EBADF"},   {EAGAIN, "EAGAIN"}, {ENOMEM, "ENOMEM"},  {EACCES, "EACCES"},
+      {EBUSY, "EBUSY"},   {EEXIST, "EEXIST"}, {EXDEV, "EXDEV"},    {ENOTDIR, "ENOTDIR"},
+      {EISDIR, "EISDIR"}, {EINVAL, "EINVAL"}, {ENFILE, "ENFILE"},  {EMFILE, "EMFILE"},
+      {EFBIG, "EFBIG"},   {ENOSPC, "ENOSPC"}, {EROFS, "EROFS"},    {EMLINK, "EMLINK"},
+      {ELOOP, "ELOOP"},   {EDQUOT, "EDQUOT"}, {ESTALE, "ESTALE"},  {ETIMEDOUT, "ETIMEDOUT"},
       {ENOLCK, "ENOLCK"}, {ENOSYS, "ENOSYS"}, {ENOTSUP, "ENOTSUP"}};
   for (const auto& [value, name] : kNames) {
     if (value == error) return std::string(name);
@@ -72,8 +72,8 @@ class PrometheusText {
     uint64_t below = 0;  // buckets are cumulative
     for (size_t i = 0; i < histogram.bounds.size(); ++i) {
       below += histogram.counts[i];
-      text_ += format("{}_bucket{{le=\"{}\"}} {}\n", name,
-                      number(histogram.bounds[i] / per_second), below);
+      text_ += format("{}_bucket{{le=\"{}\"}} {}\n", name, number(histogram.bounds[i] / per_second),
+                      below);
     }
     text_ += format("{}_bucket{{le=\"+Inf\"}} {}\n", name, histogram.count);
     text_ += format("{}_sum {}\n", name, number(histogram.sum / per_second));

@@ -102,8 +102,8 @@ void KernelDump::write(const DumpedCompile& compile) noexcept {
   const Status status = guarded([&] { return write_folder(compile); });
   if (status || warned_.test_and_set()) return;
   static_cast<void>(guarded([&] {
-    logger_->warning(format("compiles are not dumped (PAGEJIT_DUMP={}): {}", folder_,
-                            status.message()));
+    logger_->warning(
+        format("compiles are not dumped (PAGEJIT_DUMP={}): {}", folder_, status.message()));
     return Status();
   }));
 }

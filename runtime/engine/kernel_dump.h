@@ -2,7 +2,8 @@
 // (EngineOptions::dump_dir, PAGEJIT_DUMP). Nothing reads it back. Thread-safety: write() may be
 // called from several threads and processes at once.
 //
-//   <dump_dir>/<kernel name>-<first 12 digits of S>/   one for each key; a later compile replaces it
+//   <dump_dir>/<kernel name>-<first 12 digits of S>/   one for each key; a later compile replaces
+//   it
 //     source.cu     the rendered text
 //     options.txt   the compiler's options, one a line
 //     log.txt       the compiler's log; of a failure all that its Status says

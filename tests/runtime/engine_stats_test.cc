@@ -67,9 +67,8 @@ TEST_F(EngineStatsTest, HitsAreCountedByLayerAndLogged) {
   EXPECT_EQ(engine->stats().memory_hits, 1u);
   EXPECT_EQ(engine->stats().lookup_us.count, 1u) << "a loaded kernel is not looked up";
   for (const char* place : {"in the cache directory in ", "in memory in "}) {
-    EXPECT_THAT(line(LogLevel::kDebug, place),
-                AllOf(HasSubstr("found "), HasSubstr(key), HasSubstr("group_size=4"),
-                      HasSubstr(" ms ")));
+    EXPECT_THAT(line(LogLevel::kDebug, place), AllOf(HasSubstr("found "), HasSubstr(key),
+                                                     HasSubstr("group_size=4"), HasSubstr(" ms ")));
   }
 }
 

@@ -34,8 +34,8 @@ class KernelDumpNvrtcTest : public ::testing::Test {
     options.nvrtc_path = jit::real_nvrtc();
     Result<std::shared_ptr<Engine>> engine = Engine::create(options);
     EXPECT_TRUE(engine);
-    const Result<KernelInfo> info = (*engine)->precompile(
-        MergeStatesSpec{.head_size = 64}, *parse_target("sm_90a"));
+    const Result<KernelInfo> info =
+        (*engine)->precompile(MergeStatesSpec{.head_size = 64}, *parse_target("sm_90a"));
     EXPECT_TRUE(info) << info.status().to_string();
     for (const auto& entry : fs::directory_iterator(options.dump_dir)) return entry.path();
     return {};

@@ -38,7 +38,7 @@ std::set<std::string> names_in(const fs::path& folder) {
 }
 
 unsigned mode_of(const fs::path& path) {
-  struct stat info{};
+  struct stat info {};
   EXPECT_EQ(lstat(path.c_str(), &info), 0) << path;
   return info.st_mode & 07777;
 }
@@ -169,8 +169,8 @@ class HostDumpTest : public KernelDumpTest {
   }
   // The exit code; the output lies in out below `directory`.
   int run(const fs::path& file, const std::string& environment = "") {
-    const std::string command = environment + " '" + file.string() + "' >'" + directory.path() +
-                                "/out' 2>&1 </dev/null";
+    const std::string command =
+        environment + " '" + file.string() + "' >'" + directory.path() + "/out' 2>&1 </dev/null";
     return WEXITSTATUS(std::system(command.c_str()));
   }
   std::string output() { return text_of_file(directory.path() + "/out"); }

@@ -1,4 +1,5 @@
-// EngineOptions::stats_path: when the file is written, by whom, and that a reader never sees a part.
+// EngineOptions::stats_path: when the file is written, by whom, and that a reader never sees a
+// part.
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -23,14 +23,29 @@ using ::testing::ElementsAre;
 EngineStats distinct_stats() {
   EngineStats stats;
   uint64_t next = 100;
-  for (uint64_t* field :
-       {&stats.memory_hits, &stats.bundle_hits, &stats.read_only_hits, &stats.disk_hits,
-        &stats.remote_hits, &stats.compiles, &stats.compile_failures, &stats.waits,
-        &stats.process_waits, &stats.process_wait_hits, &stats.process_wait_timeouts,
-        &stats.corrupt_entries, &stats.publish_failures, &stats.evictions, &stats.evicted_bytes,
-        &stats.driver_rejects, &stats.modules_loaded, &stats.misses_denied_by_policy,
-        &stats.misses_denied_in_capture, &stats.remote_failures, &stats.remote_uploads,
-        &stats.remote_upload_failures, &stats.remote_breaker_opens}) {
+  for (uint64_t* field : {&stats.memory_hits,
+                          &stats.bundle_hits,
+                          &stats.read_only_hits,
+                          &stats.disk_hits,
+                          &stats.remote_hits,
+                          &stats.compiles,
+                          &stats.compile_failures,
+                          &stats.waits,
+                          &stats.process_waits,
+                          &stats.process_wait_hits,
+                          &stats.process_wait_timeouts,
+                          &stats.corrupt_entries,
+                          &stats.publish_failures,
+                          &stats.evictions,
+                          &stats.evicted_bytes,
+                          &stats.driver_rejects,
+                          &stats.modules_loaded,
+                          &stats.misses_denied_by_policy,
+                          &stats.misses_denied_in_capture,
+                          &stats.remote_failures,
+                          &stats.remote_uploads,
+                          &stats.remote_upload_failures,
+                          &stats.remote_breaker_opens}) {
     *field = next++;
   }
   stats.corrupt_by_kind = {{"checksum", 60}, {"wrong key", 40}};
@@ -59,10 +74,9 @@ TEST(StatsTextTest, PrometheusTextIsValidAndHasEveryCount) {
     EXPECT_EQ(values.count(value), 1u) << value;
   }
   EXPECT_EQ(families["pagejit_hits_total"].samples["pagejit_hits_total{layer=directory}"], 103);
-  EXPECT_EQ(
-      families["pagejit_corrupt_entries_total"].samples["pagejit_corrupt_entries_total{kind="
-                                                        "wrong key}"],
-      40);
+  EXPECT_EQ(families["pagejit_corrupt_entries_total"].samples["pagejit_corrupt_entries_total{kind="
+                                                              "wrong key}"],
+            40);
   auto& errors = families["pagejit_publish_failures_by_errno_total"].samples;
   EXPECT_EQ(errors["pagejit_publish_failures_by_errno_total{errno=ENOSPC}"], 7);
   EXPECT_EQ(errors["pagejit_publish_failures_by_errno_total{errno=9999}"], 3);

@@ -1,0 +1,84 @@
+// The PAGEJIT_* variables: which are set, and which look like a slip of the keyboard.
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "tools/cli/doctor_checks.h"
+
+namespace pagejit::cli {
+namespace {
+
+constexpr std::string_view kPrefix = "PAGEJIT_";
+
+constexpr std::string_view kKnown[] = {
+    // The engine's (pagejit/options.h).
+    "PAGEJIT_ALLOW_EMULATOR", "PAGEJIT_BUNDLES", "PAGEJIT_CACHE", "PAGEJIT_CACHE_DIR",
+    "PAGEJIT_CACHE_MAX_MIB", "PAGEJIT_COMPILE_THREADS", "PAGEJIT_DRIVER", "PAGEJIT_DUMP",
+    "PAGEJIT_EMULATOR", "PAGEJIT_HOST_BUILD", "PAGEJIT_HOST_CXX", "PAGEJIT_JIT", "PAGEJIT_LOG",
+    "PAGEJIT_NVRTC", "PAGEJIT_READ_ONLY_DIRS", "PAGEJIT_RECORD", "PAGEJIT_REMOTE",
+    "PAGEJIT_REMOTE_LAYOUT", "PAGEJIT_REMOTE_WRITE", "PAGEJIT_REQUIRE_SIGNED", "PAGEJIT_STATS",
+    "PAGEJIT_TRUSTED_KEYS",
+    // The emulator's (runtime/emulator/README.md).
+    "PAGEJIT_EMULATOR_COMPLETION", "PAGEJIT_EMULATOR_ORDER", "PAGEJIT_EMULATOR_REPORT",
+    "PAGEJIT_EMULATOR_RESIDENT", "PAGEJIT_EMULATOR_SEED", "PAGEJIT_EMULATOR_SM",
+    "PAGEJIT_EMULATOR_WATCHDOG_S",
+    // The scripts' and the tests'.
+    "PAGEJIT_CUDA_WHEEL", "PAGEJIT_TEST_REQUIRE_COMPILERS", "PAGEJIT_UPDATE_GOLDEN"};
+
+// Levenshtein's: insertions, deletions and replacements of one character.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+// "" where nothing is near.
+std::string_view nearest(std::string_view name) {
+  constexpr size_t kFarthest = 3;  // more edits make another word
+  std::string_view best;
+  size_t least = kFarthest + 1;
+  for (const std::string_view known : kKnown) {
+    const size_t distance = edit_distance(name, known);
+    if (distance < least) {
+      least = distance;
+      best = known;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<std::string> known_variables() { return {std::begin(kKnown), std::end(kKnown)}; }
+
+void examine_variables(const std::vector<std::string>& environment, DoctorReport& report) {
+  std::vector<std::string> sorted = environment;
+  std::sort(sorted.begin(), sorted.end());
+  for (const std::string& entry : sorted) {
+    if (!entry.starts_with(kPrefix)) continue;
+    const std::string name = entry.substr(0, entry.find('='));
+    const std::string value = entry.substr(std::min(name.size() + 1, entry.size()));
+    const nlohmann::json values = {{"name", name}, {"value", value}};
+    if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown)) {
+      report.ok("variable " + name, value.empty() ? "empty, as if it were not set" : value, values);
+      continue;
+    }
+    const std::string_view meant = nearest(name);
+    report.warning("variable " + name, "nothing reads it",
+                   meant.empty() ? "remove it; EngineOptions (pagejit/options.h) names those that "
+                                   "are read"
+                                 : "did you mean " + std::string(meant) + "?",
+                   values);
+  }
+}
+
+}  // namespace pagejit::cli
