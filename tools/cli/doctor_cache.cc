@@ -235,7 +235,7 @@ void try_out(const cache::CacheDirectory& directory, cache::FileSystem* files,
 
 }  // namespace
 
-void examine_cache(const EngineOptions& options, DoctorReport& report) {
+void examine_cache(const EngineOptions& options, DoctorReport& report, cache::FileSystem* files) {
   if (!options.disk_cache) {
     report.warning("cache directory", "none: the disk cache is switched off",
                    "every process compiles all of its kernels; remove PAGEJIT_CACHE=off");
@@ -252,8 +252,9 @@ void examine_cache(const EngineOptions& options, DoctorReport& report) {
                        kAnotherFolder);
     return;
   }
-  cache::PosixFileSystem files;
-  const cache::CacheDirectory directory(&files, choice);
+  cache::PosixFileSystem real_files;
+  if (files == nullptr) files = &real_files;
+  const cache::CacheDirectory directory(files, choice);
   cache::FileDescriptor root;
   cache::IoStatus status = directory.open_root(/*create=*/false, &root);
   if (status.error() == ENOENT) {
@@ -276,7 +277,7 @@ void examine_cache(const EngineOptions& options, DoctorReport& report) {
                 ", mode " + mode,
             values);
   examine_file_system(directory.path(), report);
-  try_out(directory, &files, report);
+  try_out(directory, files, report);
   examine_entries(directory.path(), options, report);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/file_system.h"
 #include "pagejit/options.h"
 #include "tools/cli/doctor_report.h"
 
@@ -32,8 +33,10 @@ std::vector<int> examine_devices(const EngineOptions& options, const FoundNvrtc&
                                  DoctorReport& report);
 // Libraries that are opened only where an option asks for what they do.
 void examine_optional_libraries(const EngineOptions& options, DoctorReport& report);
-// The cache directory: which, whose, on what; whether it can be written and locked.
-void examine_cache(const EngineOptions& options, DoctorReport& report);
+// The cache directory: which, whose, on what; whether it can be written and locked. files: for
+// tests; null = the real ones.
+void examine_cache(const EngineOptions& options, DoctorReport& report,
+                   cache::FileSystem* files = nullptr);
 // The other places that kernels are looked for in. sms: of examine_devices().
 void examine_bundles(const EngineOptions& options, const std::vector<int>& sms,
                      DoctorReport& report);

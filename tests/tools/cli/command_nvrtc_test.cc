@@ -36,11 +36,32 @@ TEST(PrecompileNvrtcTest, ThreeArchitecturesInJson) {
   }
 }
 
-TEST(PrecompileNvrtcTest, DoctorNamesNvrtc) {
+TEST(DoctorNvrtcTest, NamesNvrtcAndTriesTheCacheDirectory) {
   const CommandResult result = CommandRunner().run({"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("ok       NVRTC: nvrtc "));
+  EXPECT_THAT(result.out, HasSubstr(", build-id "));
+  EXPECT_THAT(result.out, HasSubstr(" sm_90a "));
+  EXPECT_THAT(result.out, HasSubstr("ok       cache writes: "));
+  EXPECT_THAT(result.out, HasSubstr("ok       cache locks: "));
+  EXPECT_THAT(result.out, HasSubstr(", 0 problems\n"));
+}
+
+TEST(DoctorNvrtcTest, JsonHasWhatTheTextHas) {
+  const CommandResult result = CommandRunner().run({"doctor", "--json", "-"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, HasSubstr("NVRTC: nvrtc "));
-  EXPECT_THAT(result.out, HasSubstr("cache directory: writable"));
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["can_compile"], true);
+  EXPECT_EQ(json["problems"], 0);
+  bool found = false;
+  for (const auto& finding : json["findings"]) {
+    if (finding["topic"] != "NVRTC") continue;
+    found = true;
+    EXPECT_EQ(finding["level"], "ok");
+    EXPECT_FALSE(finding["values"]["builtins_build_id"].get<std::string>().empty());
+    EXPECT_THAT(finding["values"]["targets"], testing::Contains("sm_90a"));
+  }
+  EXPECT_TRUE(found);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/tools/cli/command_runner.h"
@@ -151,6 +152,27 @@ TEST(CommandTest, ModelOfUnsupportedLayersOnlySaysSo) {
   EXPECT_THAT(result.out, StartsWith("pagejit-linear-layers: qwen3_next, 48 layers, bf16\n"));
   EXPECT_THAT(result.err, HasSubstr("pagejit: pagejit-linear-layers: all 48 layers: not supported "
                                     "yet: linear_attention layers\n"));
+}
+
+TEST(CommandTest, DoctorWithoutNvrtcSaysSoAndExitsWithThree) {
+  const CommandResult result = CommandRunner().run({"doctor", "--nvrtc", "/nonexistent"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.out, HasSubstr("problem  NVRTC: none: no NVRTC at the given path"));
+  EXPECT_THAT(result.out, HasSubstr("1 problem\n"));
+  const CommandResult json =
+      CommandRunner().run({"doctor", "--nvrtc", "/nonexistent", "--json", "-"});
+  EXPECT_EQ(json.exit_code, 3);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["can_compile"], false);
+}
+
+TEST(CommandTest, DoctorSeesSlipsInVariables) {
+  CommandRunner runner;
+  runner.set_variable("PAGEJIT_CACHEDIR", "/tmp/x");
+  runner.set_variable("PAGEJIT_JIT", "maybe");
+  const CommandResult result = runner.run({"doctor", "--nvrtc", "/nonexistent"});
+  EXPECT_THAT(result.out, HasSubstr("warning  variable PAGEJIT_CACHEDIR: nothing reads it\n"));
+  EXPECT_THAT(result.out, HasSubstr("did you mean PAGEJIT_CACHE_DIR?"));
+  EXPECT_THAT(result.out, HasSubstr("problem  options: PAGEJIT_JIT=maybe: must be one of"));
 }
 
 TEST(CommandTest, JsonFileThatCannotBeWritten) {
