@@ -7,20 +7,28 @@
 // (DiskCache::lock). Here a waiter sleeps on a condition variable, there it polls a lock that the
 // kernel releases when its holder dies, and after a bounded wait goes on without; neither knows of
 // the other.
+//
+// A caller may leave early. Its thread, where it computes, goes on for those who still wait; when
+// all have left, the computation is asked to stop.
 #pragma once
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -42,6 +50,24 @@ enum class Retention : uint8_t {
 struct SingleFlightOptions {
   std::chrono::milliseconds lifetime{5000};                      // of Retention::kExpires
   std::function<std::chrono::steady_clock::time_point()> clock;  // null = the real one
+  // Results that are kept at a time, the oldest being dropped: a failure with its source and log
+  // has some 100 KB.
+  size_t max_kept = 256;
+};
+
+// How a caller takes part.
+struct FlightCaller {
+  std::stop_token stop = {};  // when requested, the caller leaves: kCancelled
+  int urgency = 0;            // of a computation, the greatest of its callers' counts
+  // Where not null, the computation's urgency if this caller computes: it is raised there for other
+  // callers, and may be raised by its owner at any time.
+  std::shared_ptr<std::atomic<int>> shared_urgency = nullptr;
+};
+
+// What a computation may know of its callers, while it runs.
+struct FlightDemand {
+  std::stop_token stop;                       // requested when all callers have left
+  std::shared_ptr<std::atomic<int>> urgency;  // only grows
 };
 
 struct SingleFlightStats {
@@ -49,6 +75,7 @@ struct SingleFlightStats {
   uint64_t waits = 0;       // calls that waited for another thread's computation
   uint64_t kept = 0;        // calls answered by a retained result
   uint64_t exceptions = 0;  // computations that threw
+  uint64_t left = 0;        // calls that left early
 };
 
 // Value is copied to every caller: something cheap to copy, such as a shared_ptr.
@@ -67,37 +94,22 @@ class SingleFlight {
   SingleFlight& operator=(const SingleFlight&) = delete;
 
   // The result for `key`, by `compute` if nobody else is at it. `compute` runs on this thread with
-  // no lock held; an exception out of it becomes kInternal for everyone. It must not call run() for
-  // its own key (kInternal). `waited`, if not null, says whether another thread computed. Does not
-  // throw, unless memory runs out before the computation starts.
+  // no lock held, with a FlightDemand if it takes one; an exception out of it becomes kInternal for
+  // everyone. It must not call run() for its own key (kInternal). `waited`, if not null, says
+  // whether another thread computed. Does not throw, unless memory runs out before the computation
+  // starts.
+  //
+  // A caller that waits and leaves gets kCancelled at once. One that computes and leaves gets what
+  // `compute` returns: its thread is needed for that. A computation that ends in kCancelled because
+  // all had left is no result for who came later: it computes anew. No kCancelled is ever kept.
   template <class Compute>
-  Result<Value> run(const Key& key, Compute&& compute, bool* waited = nullptr) {
+  Result<Value> run(const Key& key, Compute&& compute, bool* waited = nullptr,
+                    const FlightCaller& caller = {}) {
     if (waited != nullptr) *waited = false;
-    std::shared_ptr<Flight> flight;
-    {
-      std::unique_lock lock(mutex_);
-      std::shared_ptr<Flight>& slot = flights_[key];
-      if (slot != nullptr && is_useful(*slot)) {
-        flight = slot;  // a copy: the slot may be gone when the wait is over
-        if (flight->result) {
-          ++stats_.kept;
-          return *flight->result;
-        }
-        if (flight->owner == std::this_thread::get_id()) {
-          return Status(StatusCode::kInternal,
-                        "the computation for key " + key.name() + " asks for its own result");
-        }
-        ++stats_.waits;
-        if (waited != nullptr) *waited = true;
-        flight->finished.wait(lock, [&] { return flight->result.has_value(); });
-        return *flight->result;
-      }
-      flight = std::make_shared<Flight>();
-      slot = flight;
-      ++stats_.computations;
+    while (true) {
+      std::optional<Result<Value>> result = run_once(key, compute, waited, caller);
+      if (result) return *std::move(result);
     }
-    finish(key, *flight, call(key, std::forward<Compute>(compute)));
-    return *flight->result;  // written by this thread and never again
   }
 
   // Drops a retained result. A computation that is running goes on for those who wait, but a call
@@ -114,14 +126,88 @@ class SingleFlight {
 
  private:
   struct Flight {
-    std::condition_variable finished;
+    std::condition_variable_any finished;
     std::optional<Result<Value>> result;  // empty while computing; set once
     std::optional<std::chrono::steady_clock::time_point> expires_at;
     const std::thread::id owner = std::this_thread::get_id();
     // After a fork the child has the flights but not the threads that compute them: nobody would
     // ever finish them.
     const pid_t process = ::getpid();
+    int num_callers = 1;  // who have not left
+    std::stop_source stop;
+    std::shared_ptr<std::atomic<int>> urgency;
   };
+
+  // Empty where the flight that this call waited for was given up by all others.
+  template <class Compute>
+  std::optional<Result<Value>> run_once(const Key& key, Compute& compute, bool* waited,
+                                        const FlightCaller& caller) {
+    std::shared_ptr<Flight> flight;
+    {
+      std::unique_lock lock(mutex_);
+      std::shared_ptr<Flight>& slot = flights_[key];
+      if (slot != nullptr && is_useful(*slot)) {
+        flight = slot;  // a copy: the slot may be gone when the wait is over
+        if (flight->result) {
+          ++stats_.kept;
+          return flight->result;
+        }
+        if (flight->owner == std::this_thread::get_id()) {
+          return Status(StatusCode::kInternal,
+                        "the computation for key " + key.name() + " asks for its own result");
+        }
+        ++stats_.waits;
+        if (waited != nullptr) *waited = true;
+        ++flight->num_callers;
+        raise(*flight, caller.urgency);
+        const auto is_done = [&] { return flight->result.has_value(); };
+        if (!flight->finished.wait(lock, caller.stop, is_done)) {
+          lock.unlock();
+          leave(*flight);
+          return Result<Value>(Status(StatusCode::kCancelled, "the request was cancelled"));
+        }
+        const bool given_up =
+            flight->stop.stop_requested() && code_of(*flight->result) == StatusCode::kCancelled;
+        if (given_up) return std::nullopt;
+        return flight->result;
+      }
+      flight = std::make_shared<Flight>();
+      flight->urgency = caller.shared_urgency;
+      if (flight->urgency == nullptr) flight->urgency = std::make_shared<std::atomic<int>>(0);
+      slot = flight;
+      raise(*flight, caller.urgency);
+      ++stats_.computations;
+    }
+    Outcome outcome = [&] {
+      // This thread is busy: whoever requests the stop does the leaving.
+      const std::stop_callback on_stop(caller.stop, [&] { leave(*flight); });
+      return call(key, compute, {flight->stop.get_token(), flight->urgency});
+    }();
+    finish(key, flight, std::move(outcome));
+    return flight->result;  // written by this thread and never again
+  }
+
+  static StatusCode code_of(const Result<Value>& result) {
+    return result ? StatusCode::kOk : result.status().code();
+  }
+
+  static void raise(Flight& flight, int urgency) {
+    int now = flight.urgency->load();
+    while (urgency > now && !flight.urgency->compare_exchange_weak(now, urgency)) {
+    }
+  }
+
+  // Takes one caller away. The stop is requested with no lock held, since it calls what others have
+  // registered.
+  void leave(Flight& flight) {
+    bool was_last = false;
+    {
+      const std::lock_guard lock(mutex_);
+      ++stats_.left;
+      was_last = --flight.num_callers == 0;
+    }
+    if (was_last) flight.stop.request_stop();
+  }
 
   bool is_useful(const Flight& flight) const {
     if (!flight.result) return flight.process == ::getpid();
@@ -129,10 +215,14 @@ class SingleFlight {
   }
 
   template <class Compute>
-  Outcome call(const Key& key, Compute&& compute) {
+  Outcome call(const Key& key, Compute& compute, const FlightDemand& demand) {
     std::string what = "an unknown exception";
     try {
-      return std::forward<Compute>(compute)();
+      if constexpr (std::is_invocable_v<Compute&, const FlightDemand&>) {
+        return compute(demand);
+      } else {
+        return compute();
+      }
     } catch (const std::exception& e) {
       what = e.what();
     } catch (...) {
@@ -144,21 +234,39 @@ class SingleFlight {
         Retention::kNone};
   }
 
-  void finish(const Key& key, Flight& flight, Outcome outcome) {
+  void finish(const Key& key, const std::shared_ptr<Flight>& flight, Outcome outcome) {
     const std::lock_guard lock(mutex_);
-    flight.result.emplace(std::move(outcome.result));
+    if (code_of(outcome.result) == StatusCode::kCancelled) outcome.retention = Retention::kNone;
+    flight->result.emplace(std::move(outcome.result));
     if (outcome.retention == Retention::kExpires) {
-      flight.expires_at = options_.clock() + options_.lifetime;
+      flight->expires_at = options_.clock() + options_.lifetime;
     }
+    if (outcome.retention == Retention::kNone) {
+      erase(key, *flight);
+    } else {
+      kept_.emplace_back(key, flight);
+      if (kept_.size() > options_.max_kept) {
+        const auto& [oldest_key, oldest] = kept_.front();
+        if (const std::shared_ptr<Flight> still_there = oldest.lock()) {
+          erase(oldest_key, *still_there);
+        }
+        kept_.pop_front();
+      }
+    }
+    flight->finished.notify_all();
+  }
+
+  // Where it is still the one of its key.
+  void erase(const Key& key, const Flight& flight) {
     const auto found = flights_.find(key);
-    const bool is_current = found != flights_.end() && found->second.get() == &flight;
-    if (is_current && outcome.retention == Retention::kNone) flights_.erase(found);
-    flight.finished.notify_all();
+    if (found != flights_.end() && found->second.get() == &flight) flights_.erase(found);
   }
 
   SingleFlightOptions options_;
   mutable std::mutex mutex_;  // never held while a computation runs
   std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash> flights_;
+  // Those with a result that is kept, the oldest first; some may have been forgotten or replaced.
+  std::deque<std::pair<Key, std::weak_ptr<Flight>>> kept_;
   SingleFlightStats stats_;
 };
 

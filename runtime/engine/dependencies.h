@@ -8,6 +8,8 @@
 #include <memory>
 
 #include "cache/disk_cache.h"
+#include "cache/http_transport.h"
+#include "cache/single_flight.h"
 #include "generator/config.h"
 #include "pagejit/engine.h"
 #include "runtime/driver/driver.h"
@@ -26,7 +28,9 @@ struct EngineDependencies {
   // Kernels kept loaded though nobody holds a handle. A module takes some 100 KB of host and device
   // memory, so 1,024 of them stay near 100 MB; a model needs a few dozen.
   size_t max_resident_kernels = 1024;
+  std::shared_ptr<cache::HttpTransport> http;  // of a remote; null = libcurl
   cache::DiskCacheOptions disk;  // the engine sets the directory and the callbacks
+  cache::SingleFlightOptions flights;
 };
 
 EngineDependencies default_dependencies(const EngineOptions& options);

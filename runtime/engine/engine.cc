@@ -5,8 +5,7 @@
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/engine_impl.h"
 #include "runtime/engine/guard.h"
-#include "runtime/engine/loaded_cascade.h"
-#include "runtime/engine/loaded_sparse_attention.h"
+#include "runtime/engine/making.h"
 #include "runtime/engine/swap_blocks.h"
 #include "runtime/format.h"
 
@@ -28,7 +27,10 @@ struct EngineFactory {
   static Result<std::shared_ptr<Engine>> create(EngineOptions options,
                                                 EngineDependencies dependencies) {
     if (Status status = check_options(options); !status) return status;
-    auto impl = std::make_unique<Engine::Impl>(std::move(options), std::move(dependencies));
+    Result<Trust> trust = make_trust(options);
+    if (!trust) return trust.status();
+    auto impl = std::make_unique<Engine::Impl>(std::move(options), std::move(dependencies),
+                                               std::move(trust).value());
     return std::shared_ptr<Engine>(new Engine(std::move(impl)));
   }
 };
@@ -42,26 +44,28 @@ Result<std::shared_ptr<Engine>> create_engine(EngineOptions options,
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-template <class Handle, class Spec>
-Result<Handle> Engine::prepare_handle(const Spec& spec, int device, Stream stream) {
-  return guarded([&]() -> Result<Handle> {
-    Result<PreparedKernel> prepared = impl_->prepare(spec, device, stream);
-    if (!prepared) return prepared.status();
-    Handle made;
-    KernelHandle& handle = made;
-    handle.loaded_ = std::move(prepared->kernel);
-    handle.info_ = std::make_shared<const KernelInfo>(std::move(prepared->info));
-    return made;
-  });
-}
-
 Result<Kernel> Engine::prepare(const KernelSpec& spec, int device, Stream stream) {
-  return prepare_handle<Kernel>(spec, device, stream);
+  return guarded([&] { return Making::prepare<Kernel>(*impl_, spec, device, stream); });
 }
 
 template <KernelFamily Spec>
 Result<typename Spec::Handle> Engine::prepare(const Spec& spec, int device, Stream stream) {
-  return prepare_handle<typename Spec::Handle>(spec, device, stream);
+  return guarded(
+      [&] { return Making::prepare<typename Spec::Handle>(*impl_, spec, device, stream); });
+}
+
+Result<Pending<Kernel>> Engine::prepare_async(const KernelSpec& spec, int device,
+                                              PrepareOptions<Kernel> async_options) {
+  return guarded(
+      [&] { return Making::start<Kernel>(*impl_, spec, device, std::move(async_options)); });
+}
+
+template <KernelFamily Spec>
+Result<Pending<typename Spec::Handle>> Engine::prepare_async(
+    const Spec& spec, int device, PrepareOptions<typename Spec::Handle> async_options) {
+  return guarded([&] {
+    return Making::start<typename Spec::Handle>(*impl_, spec, device, std::move(async_options));
+  });
 }
 
 Result<KernelInfo> Engine::precompile(const KernelSpec& spec, const Target& target) {
@@ -84,6 +88,8 @@ Result<std::string> Engine::render(const Spec& spec, const Target& target) const
 
 #define PAGEJIT_FAMILY(Spec)                                                                 \
   template PAGEJIT_EXPORT Result<Spec::Handle> Engine::prepare(const Spec&, int, Stream);    \
+  template PAGEJIT_EXPORT Result<Pending<Spec::Handle>> Engine::prepare_async(               \
+      const Spec&, int, PrepareOptions<Spec::Handle>);                                       \
   template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const Spec&, const Target&); \
   template PAGEJIT_EXPORT Result<std::string> Engine::render(const Spec&, const Target&) const;
 PAGEJIT_FAMILY(MergeStatesSpec)
@@ -101,24 +107,14 @@ PAGEJIT_FAMILY(TopKSpec)
 template <>
 PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device,
                                                      Stream stream) {
-  return guarded([&]() -> Result<CascadeKernel> {
-    if (Status status = validate(spec); !status) return status;
-    const CascadeParts parts = cascade_parts(spec);
-    auto loaded = std::make_shared<LoadedCascade>();
-    loaded->spec = spec;
-    CascadeInfo& info = loaded->info;
-    Status status =
-        impl_->prepare_part(parts.prefix, device, stream, &loaded->prefix_kernel, &info.prefix);
-    if (status)
-      status =
-          impl_->prepare_part(parts.suffix, device, stream, &loaded->suffix_kernel, &info.suffix);
-    if (status)
-      status = impl_->prepare_part(parts.merge, device, stream, &loaded->merge, &info.merge);
-    if (!status) return status;
-    CascadeKernel made;
-    made.loaded_ = std::move(loaded);
-    return made;
-  });
+  return guarded([&] { return Making::prepare<CascadeKernel>(*impl_, spec, device, stream); });
+}
+
+template <>
+PAGEJIT_EXPORT Result<Pending<CascadeKernel>> Engine::prepare_async(
+    const CascadeSpec& spec, int device, PrepareOptions<CascadeKernel> async_options) {
+  return guarded(
+      [&] { return Making::start<CascadeKernel>(*impl_, spec, device, std::move(async_options)); });
 }
 
 template <>
@@ -139,23 +135,16 @@ PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
 template <>
 PAGEJIT_EXPORT Result<SparseAttentionKernel> Engine::prepare(const SparseAttentionSpec& spec,
                                                              int device, Stream stream) {
-  return guarded([&]() -> Result<SparseAttentionKernel> {
-    if (Status status = validate(spec); !status) return status;
-    const SparseAttentionParts parts = sparse_attention_parts(spec);
-    auto loaded = std::make_shared<LoadedSparseAttention>();
-    loaded->spec = spec;
-    SparseAttentionInfo& info = loaded->info;
-    Status status =
-        impl_->prepare_part(parts.logits, device, stream, &loaded->logits, &info.logits);
-    if (status)
-      status = impl_->prepare_part(parts.top_k, device, stream, &loaded->top_k, &info.top_k);
-    if (status)
-      status = impl_->prepare_part(parts.attention, device, stream, &loaded->attention_kernel,
-                                   &info.attention);
-    if (!status) return status;
-    SparseAttentionKernel made;
-    made.loaded_ = std::move(loaded);
-    return made;
+  return guarded(
+      [&] { return Making::prepare<SparseAttentionKernel>(*impl_, spec, device, stream); });
+}
+
+template <>
+PAGEJIT_EXPORT Result<Pending<SparseAttentionKernel>> Engine::prepare_async(
+    const SparseAttentionSpec& spec, int device,
+    PrepareOptions<SparseAttentionKernel> async_options) {
+  return guarded([&] {
+    return Making::start<SparseAttentionKernel>(*impl_, spec, device, std::move(async_options));
   });
 }
 

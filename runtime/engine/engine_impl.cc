@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "generator/families.h"
+#include "runtime/engine/remote.h"
 #include "runtime/engine/stopwatch.h"
 #include "runtime/format.h"
 #include "runtime/target_ladder.h"
@@ -39,18 +40,46 @@ bool may_try_next(const Status& status) {
 
 }  // namespace
 
-Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_dependencies)
+Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_dependencies,
+                   Trust engine_trust)
     : options(std::move(engine_options)),
       dependencies(std::move(engine_dependencies)),
       logger(std::make_shared<Logger>(options.log_level, options.log_callback)),
+      trust(std::move(engine_trust)),
       recorder(options.record_path, logger),
-      images(options, logger, dependencies.disk),
+      images(options, logger, store_parts()),
       kernels(dependencies.max_resident_kernels),
       stats_file(
           options.stats_path, [this] { return stats(); },
           [this](const Status& status) {
             logger->warning("the engine's counts are not written: " + status.message());
-          }) {}
+          }),
+      async(options.compile_threads) {}
+
+ImageStoreParts Engine::Impl::store_parts() {
+  ImageStoreParts parts{.disk = dependencies.disk,
+                        .flights = dependencies.flights,
+                        .open_layers = nullptr,
+                        .open_remote = nullptr};
+  parts.open_layers = [this] {
+    return open_store_layers(options, trust, *logger, dependencies.disk.file_system);
+  };
+  parts.open_remote = [this]() -> std::unique_ptr<cache::RemoteStore> {
+    RemoteDependencies remote{.logger = logger,
+                              .check_signature = {},
+                              .compilers = {},
+                              .transport = dependencies.http};
+    // It must own what it uses: an upload may outlive the engine.
+    remote.check_signature = [trust = trust](std::string_view answer) {
+      return trust.open_entry(answer);
+    };
+    Result<std::unique_ptr<cache::RemoteStore>> store = make_remote(options, std::move(remote));
+    if (store) return std::move(store).value();
+    logger->warning("the remote is not used: " + store.status().message());
+    return nullptr;
+  };
+  return parts;
+}
 
 Compiler& Engine::Impl::compiler_for(const Target& target) {
   return target.is_host() ? *dependencies.host : *dependencies.nvrtc;
@@ -85,10 +114,11 @@ Result<std::string> Engine::Impl::render_text(const AnySpec& spec, const Target&
   return std::move(source->text);
 }
 
-Result<StoredImage> Engine::Impl::acquire_image(const KernelSource& source, JitReport& report) {
+Result<StoredImage> Engine::Impl::acquire_image(const KernelSource& source, JitReport& report,
+                                                const jit::JobOptions& job) {
   const Stopwatch stopwatch;
   CompileRecord record;
-  Result<StoredImage> image = images.acquire(source, compiler_for(source.target), &record);
+  Result<StoredImage> image = images.acquire(source, compiler_for(source.target), &record, job);
   if (record.made) {
     report.compiled(source.target, record, image.status());
   } else if (image) {
@@ -97,18 +127,39 @@ Result<StoredImage> Engine::Impl::acquire_image(const KernelSource& source, JitR
   return image;
 }
 
-// The first target of the ladder for which an image is stored or can be made. A stored image of a
-// later target is never preferred to compiling for an earlier one.
+// What was given ahead of deployment serves, for whichever target of the ladder: a bundle for sm_80
+// is not passed over on a GPU of 8.6 because a compiler is there too.
+std::optional<Engine::Impl::Acquired> Engine::Impl::acquire_ahead(
+    const AnySpec& spec, const std::vector<Target>& targets, JitReport& report) {
+  if (targets.size() < 2 || !images.has_layers()) return std::nullopt;
+  const Stopwatch stopwatch;
+  for (const Target& target : targets) {
+    Result<KernelSource> source = render(spec, target);
+    if (!source) continue;
+    std::optional<StoredImage> image = images.find_ahead(*source, compiler_for(target));
+    if (!image) continue;
+    report.hit(target, image->entry->key.name(), image->origin, stopwatch.milliseconds());
+    return Acquired{std::move(source).value(), std::move(*image)};
+  }
+  return std::nullopt;
+}
+
+// The first target of the ladder for which an image is stored or can be made. An image of a later
+// target in the cache directory is never preferred to compiling for an earlier one.
 Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,
                                                      const std::vector<Target>& targets,
-                                                     JitReport& report) {
+                                                     JitReport& report,
+                                                     const jit::JobOptions& job) {
   if (!report.may_compile()) return acquire_stored(spec, targets, report);
+  if (std::optional<Acquired> ahead = acquire_ahead(spec, targets, report)) {
+    return std::move(*ahead);
+  }
   Status first_failure;
   for (const Target& target : targets) {
     Result<KernelSource> source = render(spec, target);
     Status failure = source.status();
     if (source) {
-      Result<StoredImage> image = acquire_image(*source, report);
+      Result<StoredImage> image = acquire_image(*source, report, job);
       if (image) return Acquired{std::move(source).value(), std::move(image).value()};
       failure = image.status();
     }
@@ -172,32 +223,53 @@ Status Engine::Impl::check_capture(const OpenDriver& opened, const DeviceContext
   return denied;
 }
 
-Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, Stream stream) {
-  const Stopwatch stopwatch;
-  JitReport report(options, *logger, spec, JitReport::Call::kPrepare, &recorder);
-  if (Status status = validate_any(spec); !status) return status;
+Result<Engine::Impl::Place> Engine::Impl::place_of(int device) {
   Result<OpenDriver> opened = open_driver();
   if (!opened) return opened.status();
   Result<DeviceContext> where = opened->devices->context_of(device);
   if (!where) return where.status();
+  return Place{std::move(opened).value(), std::move(where).value()};
+}
 
-  const std::string key = format("{} @{}", text_of(spec), where->info.device);
+Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, Stream stream) {
+  if (Status status = validate_any(spec); !status) return status;
+  Result<Place> place = place_of(device);
+  if (!place) return place.status();
+  return prepare_at(spec, *place, stream, {});
+}
+
+Status Engine::Impl::refuse_in_capture(const AnySpec& spec, const Place& place, Stream stream) {
+  JitReport report(options, *logger, spec, JitReport::Call::kPrepare);
+  const std::string key = format("{} @{}", text_of(spec), place.where.info.device);
+  const std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
+  if (kernel != nullptr && kernel->is_resident(place.where)) return {};
+  return check_capture(place.opened, place.where, stream, report);
+}
+
+Result<PreparedKernel> Engine::Impl::prepare_at(const AnySpec& spec, const Place& place,
+                                                Stream stream, const jit::JobOptions& job) {
+  const Stopwatch stopwatch;
+  JitReport report(options, *logger, spec, JitReport::Call::kPrepare, &recorder);
+  const OpenDriver& opened = place.opened;
+  const DeviceContext& where = place.where;
+
+  const std::string key = format("{} @{}", text_of(spec), where.info.device);
   std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
-  if (kernel == nullptr || !kernel->is_resident(*where)) {
-    if (Status status = check_capture(*opened, *where, stream, report); !status) return status;
+  if (kernel == nullptr || !kernel->is_resident(where)) {
+    if (Status status = check_capture(opened, where, stream, report); !status) return status;
   }
   KernelInfo info;
   if (kernel != nullptr) {
     ++table_hits;
     bool rejected = false;
-    if (Status status = kernel->make_resident(*where, &rejected); !status) return status;
+    if (Status status = kernel->make_resident(where, &rejected); !status) return status;
     info = kernel->parts.info;
     info.origin = ImageOrigin::kMemory;
     report.hit(info.target, info.key, info.origin, stopwatch.milliseconds());
   } else {
-    Result<std::vector<Target>> targets = targets_of(where->info, *opened->driver);
+    Result<std::vector<Target>> targets = targets_of(where.info, *opened.driver);
     if (!targets) return targets.status();
-    Result<Acquired> acquired = acquire(spec, *targets, report);
+    Result<Acquired> acquired = acquire(spec, *targets, report, job);
     if (!acquired) return acquired.status();
 
     std::vector<std::shared_ptr<LoadedKernel>> dropped;  // destroyed after the lock is released
@@ -205,7 +277,7 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, St
     kernel = kernels.find(key);  // another thread may have loaded it meanwhile
     if (kernel == nullptr) {
       Result<std::shared_ptr<LoadedKernel>> loaded =
-          load(opened->driver, *where, *acquired, report);
+          load(opened.driver, where, *acquired, report, job);
       if (!loaded) return loaded.status();
       kernel = std::move(loaded).value();
       dropped = kernels.insert(key, kernel);
@@ -214,7 +286,7 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, St
       info = kernel->parts.info;
     } else {
       bool rejected = false;
-      if (Status status = kernel->make_resident(*where, &rejected); !status) return status;
+      if (Status status = kernel->make_resident(where, &rejected); !status) return status;
       info = kernel->parts.info;
       info.origin = acquired->image.origin;
     }
@@ -225,7 +297,7 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, St
 
 Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
     const std::shared_ptr<const Driver>& driver, const DeviceContext& where, Acquired& acquired,
-    JitReport& report) {
+    JitReport& report, const jit::JobOptions& job) {
   const Stopwatch stopwatch;
   bool rejected = false;
   Result<std::shared_ptr<LoadedKernel>> loaded = load_image(driver, where, acquired, &rejected);
@@ -250,7 +322,7 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
                          name, loaded.status().message()));
   CompileRecord record;
   Result<StoredImage> fresh =
-      images.replace_rejected(acquired.image, acquired.source, compiler_for(target), &record);
+      images.replace_rejected(acquired.image, acquired.source, compiler_for(target), &record, job);
   if (record.made) report.compiled(target, record, fresh.status());
   if (!fresh) return fresh.status().with_context(refusal);
   acquired.image = std::move(fresh).value();
@@ -293,9 +365,10 @@ Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& t
   return info;
 }
 
-Status Engine::Impl::prepare_part(const AnySpec& spec, int device, Stream stream,
+Status Engine::Impl::prepare_part(const AnySpec& spec, const Place& place, Stream stream,
+                                  const jit::JobOptions& job,
                                   std::shared_ptr<const LoadedKernel>* kernel, KernelInfo* info) {
-  Result<PreparedKernel> prepared = prepare(spec, device, stream);
+  Result<PreparedKernel> prepared = prepare_at(spec, place, stream, job);
   if (!prepared) return prepared.status();
   *kernel = std::move(prepared->kernel);
   *info = std::move(prepared->info);

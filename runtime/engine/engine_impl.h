@@ -5,11 +5,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "pagejit/engine.h"
+#include "runtime/engine/async_prepares.h"
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/device.h"
 #include "runtime/engine/image_store.h"
@@ -28,13 +30,30 @@ struct PreparedKernel {
 };
 
 struct [[gnu::visibility("hidden")]] Engine::Impl {
-  Impl(EngineOptions engine_options, EngineDependencies engine_dependencies);
+  Impl(EngineOptions engine_options, EngineDependencies engine_dependencies, Trust engine_trust);
 
+  struct OpenDriver {
+    std::shared_ptr<const Driver> driver;
+    std::shared_ptr<Devices> devices;
+  };
+
+  // Where a kernel is prepared.
+  struct Place {
+    OpenDriver opened;
+    DeviceContext where;
+  };
+
+  Result<Place> place_of(int device);
   Result<PreparedKernel> prepare(const AnySpec& spec, int device, Stream stream);
+  Result<PreparedKernel> prepare_at(const AnySpec& spec, const Place& place, Stream stream,
+                                    const jit::JobOptions& job);
+  // kDenied, with its event, where prepare_at() would be refused because of a capture.
+  Status refuse_in_capture(const AnySpec& spec, const Place& place, Stream stream);
   Result<KernelInfo> precompile(const AnySpec& spec, const Target& target);
   // Of a kernel that others are launched together with.
-  Status prepare_part(const AnySpec& spec, int device, Stream stream,
-                      std::shared_ptr<const LoadedKernel>* kernel, KernelInfo* info);
+  Status prepare_part(const AnySpec& spec, const Place& place, Stream stream,
+                      const jit::JobOptions& job, std::shared_ptr<const LoadedKernel>* kernel,
+                      KernelInfo* info);
   Status precompile_part(const AnySpec& spec, const Target& target, KernelInfo* info);
   Result<KernelSource> render(const AnySpec& spec, const Target& target) const;
   Result<std::string> render_text(const AnySpec& spec, const Target& target) const;
@@ -47,24 +66,23 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
     StoredImage image;
   };
 
-  struct OpenDriver {
-    std::shared_ptr<const Driver> driver;
-    std::shared_ptr<Devices> devices;
-  };
-
+  ImageStoreParts store_parts();
   Compiler& compiler_for(const Target& target);
   Result<OpenDriver> open_driver();
   Result<std::vector<Target>> targets_of(const DeviceInfo& device, const Driver& driver) const;
   Result<Acquired> acquire(const AnySpec& spec, const std::vector<Target>& targets,
-                           JitReport& report);
+                           JitReport& report, const jit::JobOptions& job = {});
+  std::optional<Acquired> acquire_ahead(const AnySpec& spec, const std::vector<Target>& targets,
+                                        JitReport& report);
   Result<Acquired> acquire_stored(const AnySpec& spec, const std::vector<Target>& targets,
                                   JitReport& report);
-  Result<StoredImage> acquire_image(const KernelSource& source, JitReport& report);
+  Result<StoredImage> acquire_image(const KernelSource& source, JitReport& report,
+                                    const jit::JobOptions& job);
   Status check_capture(const OpenDriver& opened, const DeviceContext& where, Stream stream,
                        JitReport& report);
   Result<std::shared_ptr<LoadedKernel>> load(const std::shared_ptr<const Driver>& driver,
                                              const DeviceContext& where, Acquired& acquired,
-                                             JitReport& report);
+                                             JitReport& report, const jit::JobOptions& job);
   Result<std::shared_ptr<LoadedKernel>> load_image(const std::shared_ptr<const Driver>& driver,
                                                    const DeviceContext& where,
                                                    const Acquired& acquired, bool* rejected);
@@ -72,6 +90,7 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   const EngineOptions options;
   const EngineDependencies dependencies;
   const std::shared_ptr<const Logger> logger;
+  const Trust trust;
   TraceRecorder recorder;
   ImageStore images;
 
@@ -91,7 +110,9 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   std::atomic<uint64_t> denied_by_policy{0};
   std::atomic<uint64_t> denied_in_capture{0};
 
-  StatsFile stats_file;  // destroyed first: it reads the rest
+  StatsFile stats_file;  // destroyed after `async`: it reads the rest
+  // Destroyed first: its jobs use the rest.
+  AsyncPrepares async;
 };
 
 }  // namespace pagejit

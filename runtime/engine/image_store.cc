@@ -8,6 +8,7 @@
 #include "generator/families.h"
 #include "runtime/engine/image_key.h"
 #include "runtime/engine/stopwatch.h"
+#include "runtime/engine/stored_kernel.h"
 #include "runtime/format.h"
 
 namespace pagejit {
@@ -37,41 +38,6 @@ cache::DiskCacheOptions disk_options(const EngineOptions& options,
   return disk;
 }
 
-KernelMetadata metadata_of(const KernelSource& source) {
-  KernelMetadata metadata;
-  metadata.spec = spec_text(source.config);
-  metadata.target = source.target.to_string();
-  metadata.symbol = source.kernel_name;
-  metadata.abi = parameter_abi(source.config);
-  metadata.threads_per_cta = static_cast<uint32_t>(threads_per_cta(source.config));
-  metadata.dynamic_shared_bytes = static_cast<uint32_t>(shared_bytes(source.config));
-  metadata.pdl = uses_pdl(source.config) ? 1 : 0;
-  return metadata;
-}
-
-// Whether a stored kernel is the one that `source` would give; a launch relies on every one of
-// these.
-Status check_metadata(const KernelMetadata& stored, const KernelSource& source) {
-  const KernelMetadata wanted = metadata_of(source);
-  auto differs = [](std::string_view field, const auto& is, const auto& should) {
-    return Status(StatusCode::kDataCorrupt,
-                  format("the entry's {} is {}, not {}", field, is, should));
-  };
-  if (stored.spec != wanted.spec) return differs("spec", stored.spec, wanted.spec);
-  if (stored.target != wanted.target) return differs("target", stored.target, wanted.target);
-  if (stored.symbol != wanted.symbol) return differs("symbol", stored.symbol, wanted.symbol);
-  if (stored.abi != wanted.abi) return differs("parameter ABI", stored.abi, wanted.abi);
-  if (stored.threads_per_cta != wanted.threads_per_cta) {
-    return differs("threads_per_cta", stored.threads_per_cta, wanted.threads_per_cta);
-  }
-  if (stored.dynamic_shared_bytes != wanted.dynamic_shared_bytes) {
-    return differs("dynamic_shared_bytes", stored.dynamic_shared_bytes,
-                   wanted.dynamic_shared_bytes);
-  }
-  if (stored.pdl != wanted.pdl) return differs("pdl", stored.pdl, wanted.pdl);
-  return {};
-}
-
 cache::Retention retention_of(const Status& failure) {
   switch (failure.code()) {
     case StatusCode::kCompileFailed:
@@ -83,46 +49,83 @@ cache::Retention retention_of(const Status& failure) {
   }
 }
 
+cache::FlightCaller caller_of(const jit::JobOptions& job) {
+  return {.stop = job.stop, .urgency = static_cast<int>(job.now()), .shared_urgency = job.raised};
+}
+
+// The job of a compile for all who want it.
+jit::JobOptions job_of(const cache::FlightDemand& demand) {
+  return {.priority = JobPriority::kBackground, .stop = demand.stop, .raised = demand.urgency};
+}
+
 }  // namespace
 
 ImageStore::ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger,
-                       cache::DiskCacheOptions disk)
+                       ImageStoreParts parts)
     : logger_(std::move(logger)),
-      disk_(cache::DiskCache::open(disk_options(options, logger_, std::move(disk)))),
+      open_layers_(std::move(parts.open_layers)),
+      disk_(cache::DiskCache::open(disk_options(options, logger_, std::move(parts.disk)))),
+      open_remote_(std::move(parts.open_remote)),
+      flights_(std::move(parts.flights)),
       dump_(options.dump_dir, logger_) {}
+
+ImageStore::Wanted ImageStore::wanted_of(const cache::KeyIngredients& ingredients,
+                                         const Result<std::string>& identity) {
+  return {cache::make_key(ingredients), identity.is_ok()};
+}
 
 std::optional<StoredImage> ImageStore::find(const KernelSource& source, Compiler& compiler,
                                             std::string* key) {
   cache::KeyIngredients ingredients = key_ingredients(source, compiler);
   const Result<std::string> identity = compiler.identity_unopened();
   if (identity) ingredients.compiler_identity = *identity;
-  const cache::Key wanted = cache::make_key(ingredients);
-  *key = identity ? wanted.name() : cache::to_hex(wanted.source);
-  const Shared found = lookup_timed(wanted, !identity.is_ok(), source);
+  const Wanted wanted = wanted_of(ingredients, identity);
+  *key = identity ? wanted.key.name() : cache::to_hex(wanted.key.source);
+  Shared found = lookup_timed(wanted, source);
+  if (found == nullptr) found = fetch(wanted, source);
   if (found == nullptr) return std::nullopt;
   return *found;
 }
 
+std::optional<StoredImage> ImageStore::find_ahead(const KernelSource& source, Compiler& compiler) {
+  cache::KeyIngredients ingredients = key_ingredients(source, compiler);
+  const Result<std::string> identity = compiler.identity_unopened();
+  if (identity) ingredients.compiler_identity = *identity;
+  const Shared found = lookup_ahead(wanted_of(ingredients, identity), source);
+  if (found == nullptr) return std::nullopt;
+  return *found;
+}
+
+bool ImageStore::has_layers() { return !layers().empty(); }
+
 Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& compiler,
-                                        CompileRecord* record) {
+                                        CompileRecord* record, const jit::JobOptions& job) {
   cache::KeyIngredients ingredients = key_ingredients(source, compiler);
   Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
-  const cache::Key key = cache::make_key(ingredients);
+  const Wanted wanted = wanted_of(ingredients, identity);
 
   bool waited = false;
   Result<Shared> image = flights_.run(
-      key,
-      [&]() -> Flight::Outcome {
-        if (Shared found = lookup_timed(key, !identity.is_ok(), source)) return {found};
-        if (!identity) return {identity.status()};
-        if (Status status = compiler.check_target(source.target); !status) return {status};
+      wanted.key,
+      [&](const cache::FlightDemand& demand) -> Flight::Outcome {
+        if (Shared found = lookup_timed(wanted, source)) return {found};
+        if (!identity) {
+          if (Shared found = fetch(wanted, source)) return {found};
+          return {identity.status()};
+        }
         cache::ProcessLock lock;
-        const auto find = [&] { return accept(disk_->lookup(key), source); };
-        if (Shared found = wait_for_turn(key, source, find, &lock)) return {found};
-        return compile(std::move(ingredients), source, compiler, record, &lock);
+        const auto find = [&] {
+          return accept(disk_->lookup(wanted.key), source, ImageOrigin::kDisk);
+        };
+        Result<Shared> found = wait_for_turn(wanted.key, source, find, demand.stop, &lock);
+        if (!found || *found != nullptr) return {std::move(found)};
+        if (Shared fetched = fetch(wanted, source)) return {fetched};
+        // Not earlier: it opens the compiler, which none of the above needs.
+        if (Status status = compiler.check_target(source.target); !status) return {status};
+        return compile(std::move(ingredients), source, compiler, record, job_of(demand), &lock);
       },
-      &waited);
+      &waited, caller_of(job));
   if (!image) return image.status();
   StoredImage result = **image;
   if (waited) result.origin = ImageOrigin::kMemory;
@@ -131,7 +134,8 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
 
 Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
                                                  const KernelSource& source, Compiler& compiler,
-                                                 CompileRecord* record) {
+                                                 CompileRecord* record,
+                                                 const jit::JobOptions& job) {
   cache::KeyIngredients ingredients = key_ingredients(source, compiler);
   Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
@@ -147,15 +151,16 @@ Result<StoredImage> ImageStore::replace_rejected(const StoredImage& rejected,
     bool waited = false;
     Result<Shared> image = flights_.run(
         key,
-        [&]() -> Flight::Outcome {
+        [&](const cache::FlightDemand& demand) -> Flight::Outcome {
           const auto find = [&] { return lookup_replacement(key, rejected, source); };
           if (Shared found = find()) return {found};
           cache::ProcessLock lock;
-          if (Shared found = wait_for_turn(key, source, find, &lock)) return {found};
+          Result<Shared> found = wait_for_turn(key, source, find, demand.stop, &lock);
+          if (!found || *found != nullptr) return {std::move(found)};
           set_aside(*rejected.entry);
-          return compile(ingredients, source, compiler, record, &lock);
+          return compile(ingredients, source, compiler, record, job_of(demand), &lock);
         },
-        &waited);
+        &waited, caller_of(job));
     if (!image) return image.status();
     // The flight of one that asked before may have found the rejected image.
     const bool is_rejected_one = waited && (*image)->image() == rejected.image();
@@ -168,28 +173,52 @@ void ImageStore::set_aside(const cache::Entry& entry) {
   memory_.erase(entry.key);
 }
 
-ImageStore::Shared ImageStore::lookup_timed(const cache::Key& key, bool any_compiler,
-                                            const KernelSource& source) {
-  const Stopwatch stopwatch;
-  Shared found = any_compiler ? lookup_any_compiler(key, source) : lookup(key, source);
-  recorder_.lookup_us.record(stopwatch.milliseconds() * 1000);
-  return found;
+const std::vector<StoreLayer>& ImageStore::layers() {
+  std::call_once(layers_opened_, [this] {
+    if (open_layers_) layers_ = open_layers_();
+  });
+  return layers_;
 }
 
-ImageStore::Shared ImageStore::lookup(const cache::Key& key, const KernelSource& source) {
-  if (std::shared_ptr<const cache::Entry> entry = memory_.find(key)) {
+cache::RemoteStore* ImageStore::remote() {
+  std::call_once(remote_opened_, [this] {
+    if (open_remote_) remote_ = open_remote_();
+    is_remote_open_.store(remote_ != nullptr, std::memory_order_release);
+  });
+  return remote_.get();
+}
+
+// Memory holds what this process has used before, from wherever.
+ImageStore::Shared ImageStore::lookup_ahead(const Wanted& wanted, const KernelSource& source) {
+  if (std::shared_ptr<const cache::Entry> entry = memory_.find(wanted.key)) {
     Result<KernelMetadata> metadata = parse_metadata(entry->metadata);
     if (metadata) {
-      ++memory_hits_;
+      ++hits_[static_cast<size_t>(ImageOrigin::kMemory)];
       return std::make_shared<StoredImage>(
           StoredImage{std::move(entry), std::move(metadata).value(), ImageOrigin::kMemory});
     }
   }
-  return accept(disk_->lookup(key), source);
+  for (const StoreLayer& place : layers()) {
+    if (Shared image = accept(look_in(*place.layer, wanted, source), source, place.origin)) return image;
+  }
+  return nullptr;
 }
 
-ImageStore::Shared ImageStore::lookup_any_compiler(const cache::Key& key,
-                                                   const KernelSource& source) {
+ImageStore::Shared ImageStore::lookup(const Wanted& wanted, const KernelSource& source) {
+  if (Shared found = lookup_ahead(wanted, source)) return found;
+  return accept(look_in(*disk_, wanted, source), source, ImageOrigin::kDisk);
+}
+
+ImageStore::Shared ImageStore::lookup_timed(const Wanted& wanted, const KernelSource& source) {
+  const Stopwatch stopwatch;
+  Shared found = lookup(wanted, source);
+  recorder_.lookup_us.record(stopwatch.milliseconds() * 1000);
+  return found;
+}
+
+cache::LookupResult ImageStore::look_in(cache::Layer& layer, const Wanted& wanted,
+                                        const KernelSource& source) {
+  if (wanted.has_compiler) return layer.lookup(wanted.key);
   // The newest compiler's, of those that are kernels of this library at all.
   const auto is_better = [&](const cache::Entry& a, const cache::Entry& b) {
     const Result<KernelMetadata> x = parse_metadata(a.metadata);
@@ -199,27 +228,45 @@ ImageStore::Shared ImageStore::lookup_any_compiler(const cache::Key& key,
     if (x_fits != y_fits) return x_fits;
     return x_fits && is_newer_compiler(x->compiler, y->compiler);
   };
-  return accept(disk_->lookup_any_compiler(key.source, is_better), source);
+  return layer.lookup_any_compiler(wanted.key.source, is_better);
+}
+
+ImageStore::Shared ImageStore::fetch(const Wanted& wanted, const KernelSource& source) {
+  if (remote() == nullptr) return nullptr;
+  Shared image = accept(look_in(*remote_, wanted, source), source, ImageOrigin::kRemote);
+  if (image != nullptr) store(*image->entry);
+  return image;
+}
+
+void ImageStore::store(const cache::Entry& entry) {
+  const Status stored = disk_->publish(entry);
+  if (!stored && !disk_->is_memory_only()) {
+    logger_->info(format("{} was not stored: {}", entry.key.name(), stored.message()));
+  }
 }
 
 ImageStore::Shared ImageStore::lookup_replacement(const cache::Key& key,
                                                   const StoredImage& rejected,
                                                   const KernelSource& source) {
   const std::shared_ptr<const cache::Entry> in_memory = memory_.find(key);
-  if (in_memory != nullptr && in_memory->image != rejected.image()) return lookup(key, source);
+  if (in_memory != nullptr && in_memory->image != rejected.image()) {
+    return lookup({key, /*has_compiler=*/true}, source);
+  }
   const cache::LookupResult found = disk_->lookup(key);
   const bool is_rejected_one = found.entry != nullptr && found.entry->image == rejected.image();
-  return is_rejected_one ? nullptr : accept(found, source);
+  return is_rejected_one ? nullptr : accept(found, source, ImageOrigin::kDisk);
 }
 
-ImageStore::Shared ImageStore::wait_for_turn(const cache::Key& key, const KernelSource& source,
-                                             const std::function<Shared()>& find,
-                                             cache::ProcessLock* lock) {
+Result<ImageStore::Shared> ImageStore::wait_for_turn(const cache::Key& key,
+                                                     const KernelSource& source,
+                                                     const std::function<Shared()>& find,
+                                                     const std::stop_token& stop,
+                                                     cache::ProcessLock* lock) {
   Shared found;
-  const auto is_published = [&] { return (found = find()) != nullptr; };
+  const auto is_over = [&] { return stop.stop_requested() || (found = find()) != nullptr; };
   const Stopwatch stopwatch;
   bool has_waited = false;
-  const cache::LockOutcome outcome = disk_->lock(key, is_published, lock, &has_waited);
+  const cache::LockOutcome outcome = disk_->lock(key, is_over, lock, &has_waited);
   const double wait_ms = stopwatch.milliseconds();
   if (has_waited) recorder_.process_wait_ms.record(wait_ms);
   if (outcome == cache::LockOutcome::kTimedOut) {
@@ -228,41 +275,47 @@ ImageStore::Shared ImageStore::wait_for_turn(const cache::Key& key, const Kernel
                "{:.0f} ms ({})",
                source.kernel_name, source.target.to_string(), wait_ms, key.name()));
   }
+  if (found == nullptr && stop.stop_requested()) return jit::cancelled_before_begin();
   return found;
 }
 
-// A hit is intact and from folders that only this user can write (the disk cache has checked both
-// on what it read), so a host object in it may be loaded; what is left is whether it is this
-// kernel.
-ImageStore::Shared ImageStore::accept(const cache::LookupResult& found,
-                                      const KernelSource& source) {
-  if (found.outcome == cache::LookupOutcome::kCorrupt) {
-    logger_->warning(format("a stored kernel was set aside: {} ({} for {})", found.status.message(),
-                            spec_text(source.config), source.target.to_string()));
-  }
+// A hit is intact and from where only this user or the operator can write (the layers have checked
+// what they read), so a host object in it may be loaded; what is left is whether it is this kernel.
+ImageStore::Shared ImageStore::accept(const cache::LookupResult& found, const KernelSource& source,
+                                      ImageOrigin origin) {
+  const auto warn = [&](const std::string& reason) {
+    logger_->warning(format("a stored kernel is not used ({}): {} ({} for {})",
+                            origin_name(origin), reason, spec_text(source.config),
+                            source.target.to_string()));
+  };
+  if (found.outcome == cache::LookupOutcome::kCorrupt) warn(found.status.message());
   if (found.entry == nullptr) return nullptr;
   Result<KernelMetadata> metadata = parse_metadata(found.entry->metadata);
   Status status = metadata ? check_metadata(*metadata, source) : metadata.status();
   if (!status) {
     ++bad_metadata_;
-    disk_->reject(*found.entry);
-    logger_->warning(format("the stored kernel {} was set aside: {} ({} for {})",
-                            found.entry->key.name(), status.message(), spec_text(source.config),
-                            source.target.to_string()));
+    if (origin == ImageOrigin::kDisk) disk_->reject(*found.entry);
+    warn(found.entry->key.name() + ": " + status.message());
     return nullptr;
   }
-  ++disk_hits_;
+  ++hits_[static_cast<size_t>(origin)];
   memory_.put(found.entry);
   return std::make_shared<StoredImage>(
-      StoredImage{found.entry, std::move(metadata).value(), ImageOrigin::kDisk});
+      StoredImage{found.entry, std::move(metadata).value(), origin});
 }
 
 ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredients,
                                                 const KernelSource& source, Compiler& compiler,
-                                                CompileRecord* record, cache::ProcessLock* lock) {
-  ++compiles_;
+                                                CompileRecord* record, const jit::JobOptions& job,
+                                                cache::ProcessLock* lock) {
   const Stopwatch stopwatch;
-  Result<CompiledImage> compiled = compiler.compile(source);
+  Result<CompiledImage> compiled = compiler.compile(source, job);
+  if (!compiled && compiled.status().code() == StatusCode::kCancelled) {
+    ++compiles_cancelled_;
+    lock->release();
+    return {compiled.status()};
+  }
+  ++compiles_;
   record->made = true;
   record->wall_ms = stopwatch.milliseconds();
   if (!compiled) {
@@ -302,15 +355,13 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   entry->metadata = encode_metadata(metadata);
   entry->image = std::move(compiled->image);
   memory_.put(entry);
-  const Status stored = disk_->publish(*entry);
+  store(*entry);
   lock->release();
+  if (cache::RemoteStore* far = remote()) far->upload(*entry);
   logger_->info(format("compiled {} ({} for {}) in {:.0f} ms, {} registers, {} bytes ({})",
                        source.kernel_name, metadata.spec, metadata.target, compiled->compile_ms,
                        metadata.registers, entry->image.size(), entry->key.name()));
   for (const std::string& warning : report.warnings) logger_->warning(warning);
-  if (!stored && !disk_->is_memory_only()) {
-    logger_->info(format("{} was not stored: {}", entry->key.name(), stored.message()));
-  }
   if (dump_.is_on()) {
     dump_.write({source, compiler, record->key, ingredients.compiler_identity, compiled->log,
                  &entry->image});
@@ -321,10 +372,15 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
 
 void ImageStore::add_to(EngineStats& stats) const {
   const cache::DiskCacheStats disk = disk_->stats();
-  stats.memory_hits += memory_hits_;
-  stats.disk_hits += disk_hits_;
+  const auto hits = [&](ImageOrigin origin) { return hits_[static_cast<size_t>(origin)].load(); };
+  stats.memory_hits += hits(ImageOrigin::kMemory);
+  stats.bundle_hits += hits(ImageOrigin::kBundle);
+  stats.read_only_hits += hits(ImageOrigin::kReadOnlyDirectory);
+  stats.disk_hits += hits(ImageOrigin::kDisk);
+  stats.remote_hits += hits(ImageOrigin::kRemote);
   stats.compiles += compiles_;
   stats.compile_failures += compile_failures_;
+  stats.compiles_cancelled += compiles_cancelled_;
   stats.waits += flights_.stats().waits;
   stats.process_waits += disk.lock_waits;
   stats.process_wait_hits += disk.lock_wait_hits;
@@ -337,7 +393,19 @@ void ImageStore::add_to(EngineStats& stats) const {
   stats.corrupt_by_kind.push_back({"metadata", bad_metadata_});
   stats.publish_failures += disk.publish_failures_total();
   stats.publish_failures_by_errno = disk.publish_failures;
+  stats.evictions += disk.evictions;
+  stats.evicted_bytes += disk.evicted_bytes;
+  if (is_remote_open_.load(std::memory_order_acquire)) add_remote_to(stats);
   recorder_.add_to(stats);
+}
+
+void ImageStore::add_remote_to(EngineStats& stats) const {
+  const cache::RemoteStoreStats remote = remote_->stats();
+  stats.remote_failures += remote.failures_total() + remote.corrupt_total() + remote.distrusted;
+  for (const auto& [status, num] : remote.statuses) stats.remote_failures += num;
+  stats.remote_uploads += remote.uploads;
+  stats.remote_upload_failures += remote.upload_failures + remote.upload_drops;
+  stats.remote_breaker_opens += remote.lookup_breaker.times_opened + remote.upload_breaker.times_opened;
 }
 
 }  // namespace pagejit

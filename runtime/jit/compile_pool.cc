@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -38,10 +39,43 @@ struct CompilePool::State {
   bool stopping = false;
   // Read by a forked child, in which the mutex may be locked for ever.
   std::atomic<int> running{0};
+  int running_background = 0;
+  int max_background = 0;
+  const char* thread_name = "";
+
+  // Takes the job that is to run next out of the queue: of the greatest priority, which may have
+  // been raised since it was submitted, the oldest. None where only background jobs wait and no
+  // more of them may run. Drops jobs that were withdrawn.
+  std::optional<Job> next() {
+    std::erase_if(queue, [](const Job& job) { return job.phase->is_withdrawn(); });
+    auto best = queue.end();
+    for (auto job = queue.begin(); job != queue.end(); ++job) {
+      if (best == queue.end() || job->options->now() > best->options->now()) best = job;
+    }
+    if (best == queue.end()) return std::nullopt;
+    if (best->options->now() == JobPriority::kBackground && running_background >= max_background) {
+      return std::nullopt;
+    }
+    Job job = std::move(*best);
+    queue.erase(best);
+    return job;
+  }
 };
 
-CompilePool::CompilePool(int num_threads)
-    : max_threads_(num_threads > 0 ? num_threads : default_threads()), state_(new State) {}
+CompilePool::CompilePool(const CompilePoolOptions& options)
+    : options_([&] {
+        CompilePoolOptions chosen = options;
+        if (chosen.threads <= 0) chosen.threads = default_threads();
+        return chosen;
+      }()),
+      state_(new_state()) {}
+
+CompilePool::State* CompilePool::new_state() const {
+  auto* state = new State;
+  state->max_background = std::max(1, options_.threads - options_.reserved);
+  state->thread_name = options_.thread_name;
+  return state;
+}
 
 CompilePool::~CompilePool() {
   State* state = state_.load();
@@ -55,9 +89,7 @@ CompilePool::~CompilePool() {
     cancelled.swap(state->queue);
     state->wake.notify_all();
   }
-  for (Job& job : cancelled) {
-    job.refuse(Status(StatusCode::kCancelled, "the compile was cancelled before it began"));
-  }
+  for (Job& job : cancelled) job.refuse(cancelled_before_begin());
   for (pthread_t thread : state->threads) pthread_join(thread, nullptr);
   delete state;
 }
@@ -75,7 +107,7 @@ CompilePool::State* CompilePool::state_of_this_process() {
   if (state->running.load() > 0) return nullptr;
   // The parent's state stays where it is: its mutex may be locked by a thread that does not exist
   // here.
-  auto* fresh = new State;
+  auto* fresh = new_state();
   if (state_.compare_exchange_strong(state, fresh)) return fresh;
   delete fresh;  // another thread of the child was faster
   return state;
@@ -94,7 +126,7 @@ void CompilePool::enqueue(Job job) {
     std::lock_guard lock(state->mutex);
     state->queue.push_back(std::move(job));
     const bool needs_thread = state->queue.size() > static_cast<size_t>(state->idle);
-    if (needs_thread && static_cast<int>(state->threads.size()) < max_threads_) {
+    if (needs_thread && static_cast<int>(state->threads.size()) < options_.threads) {
       pthread_attr_t attributes;
       pthread_attr_init(&attributes);
       pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -108,7 +140,7 @@ void CompilePool::enqueue(Job job) {
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
       pthread_attr_destroy(&attributes);
       if (error == 0) {
-        pthread_setname_np(thread, "pagejit-compile");
+        pthread_setname_np(thread, options_.thread_name);
         state->threads.push_back(thread);
       }
     }
@@ -130,19 +162,22 @@ void* CompilePool::thread_main(void* opaque) {
   State* state = static_cast<State*>(opaque);
   std::unique_lock lock(state->mutex);
   for (;;) {
+    std::optional<Job> job;
     ++state->idle;
-    state->wake.wait(lock, [state] { return state->stopping || !state->queue.empty(); });
+    state->wake.wait(lock, [&] { return (job = state->next()) || state->stopping; });
     --state->idle;
-    if (state->queue.empty()) return nullptr;
-    Job job = std::move(state->queue.front());
-    state->queue.pop_front();
+    if (!job) return nullptr;
+    if (!job->phase->begin()) continue;  // withdrawn a moment ago
+    const bool is_background = job->options->now() == JobPriority::kBackground;
+    if (is_background) ++state->running_background;
     // Counted before the lock is released, so that a fork never sees a running job uncounted.
     state->running.fetch_add(1);
     lock.unlock();
     // Counted down before the result is published: who waited for it may fork at once.
-    job.run([state] { state->running.fetch_sub(1); });
-    job = {};  // what the job holds is released before the next wait
+    job->run([state] { state->running.fetch_sub(1); });
+    job.reset();  // what the job holds is released before the next wait
     lock.lock();
+    if (is_background) --state->running_background;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "pagejit/engine.h"
 #include "pagejit/status.h"
 #include "runtime/jit/environment.h"
+#include "runtime/jit/job_options.h"
 
 namespace pagejit {
 
@@ -65,8 +66,11 @@ class Compiler {
   // kCompileFailed: the compiler refused the source, and would again; detail() carries log, options
   // and numbered source. kUnsupported: as check_target(). kCompilerUnavailable: there is none, or
   // it did not come to its end (killed, timed out, disk full), which may pass; detail() as above
-  // where it was started.
-  virtual Result<CompiledImage> compile(const KernelSource& source) = 0;
+  // where it was started. kCancelled where `job` asked for that: at once where the compile has not
+  // begun, else when the compiler has stopped. One that cannot be stopped comes to its end, and its
+  // result is returned.
+  virtual Result<CompiledImage> compile(const KernelSource& source,
+                                        const jit::JobOptions& job = {}) = 0;
 
   // How compile() goes about it. Opens nothing.
   virtual CompileRecipe recipe(const Target& target) { return {options(target), {}, {}}; }

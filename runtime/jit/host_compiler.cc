@@ -162,9 +162,12 @@ Result<std::string> HostCompiler::identify() {
          std::to_string(pagejit_emulator::kEmulatorAbi);
 }
 
-Result<CompiledImage> HostCompiler::compile(const KernelSource& source) {
+Result<CompiledImage> HostCompiler::compile(const KernelSource& source, const JobOptions& job) {
   if (Status status = check_target(source.target); !status) return status;
-  return pool_.submit<CompiledImage>([this, &source] { return compile_on_pool(source); }).wait();
+  return pool_
+      .submit<CompiledImage>([this, &source, &job] { return compile_on_pool(source, job.stop); },
+                             job)
+      .wait();
 }
 
 CompileRecipe HostCompiler::recipe(const Target& target) {
@@ -172,7 +175,8 @@ CompileRecipe HostCompiler::recipe(const Target& target) {
   return {options(target), program ? *program : std::string(), {}};
 }
 
-Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source) {
+Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source,
+                                                    const std::stop_token& stop) {
   CompiledImage compiled;
   Result<std::string> compiler_identity = identity();
   if (!compiler_identity) return compiler_identity.status();
@@ -195,7 +199,8 @@ Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source) 
   SubprocessRequest request{.command = {*program},
                             .environment = child_environment(folder),
                             .folder = folder,
-                            .timeout = options_.timeout};
+                            .timeout = options_.timeout,
+                            .stop = stop};
   for (std::string& flag : options(source.target)) request.command.push_back(std::move(flag));
   // The debug information names the working folder, which is another one each time.
   request.command.push_back("-ffile-prefix-map=" + folder + "=.");
@@ -209,6 +214,10 @@ Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source) 
   compiled.compile_ms = std::chrono::duration<double, std::milli>(elapsed).count();
   compiled.log = run->output;
 
+  if (run->end == SubprocessResult::End::kCancelled) {
+    return Status(StatusCode::kCancelled, source.kernel_name + " for " + source.target.to_string() +
+                                              ": the compile was cancelled");
+  }
   const bool may_have_succeeded =
       (run->end == SubprocessResult::End::kExited && run->exit_code == 0) ||
       run->end == SubprocessResult::End::kUnknown;

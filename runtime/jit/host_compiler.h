@@ -37,14 +37,14 @@ class HostCompiler : public Compiler {
   // in the object's life.
   Result<std::string> identity() override;
   Status check_target(const Target& target) override;
-  Result<CompiledImage> compile(const KernelSource& source) override;
   CompileRecipe recipe(const Target& target) override;
+  Result<CompiledImage> compile(const KernelSource& source, const JobOptions& job = {}) override;
 
  private:
   // The absolute path of the compiler. kCompilerUnavailable says what was searched.
   Result<std::string> find_program() const;
   Result<std::string> identify();
-  Result<CompiledImage> compile_on_pool(const KernelSource& source);
+  Result<CompiledImage> compile_on_pool(const KernelSource& source, const std::stop_token& stop);
   std::vector<std::string> child_environment(const std::string& folder) const;
 
   const HostCompilerOptions options_;

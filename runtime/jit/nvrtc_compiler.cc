@@ -48,7 +48,13 @@ class Program {
     return api_.create_program(&program_, source.c_str(), name.c_str(), 0, nullptr, nullptr);
   }
 
-  int compile(const std::vector<std::string>& options) {
+  // `stop` ends it early, where this NVRTC can do that.
+  int compile(const std::vector<std::string>& options, const std::stop_token& stop) {
+    if (api_.set_flow_callback != nullptr && stop.stop_possible()) {
+      const int result = api_.set_flow_callback(program_, &Program::asks_to_stop,
+                                                const_cast<std::stop_token*>(&stop));
+      if (result != kNvrtcSuccess) return result;
+    }
     std::vector<const char*> words;
     for (const std::string& option : options) words.push_back(option.c_str());
     return api_.compile_program(program_, static_cast<int>(words.size()), words.data());
@@ -84,6 +90,10 @@ class Program {
   }
 
  private:
+  static int asks_to_stop(void* stop, void*) {
+    return static_cast<const std::stop_token*>(stop)->stop_requested() ? 1 : 0;
+  }
+
   const NvrtcApi& api_;
   NvrtcProgram program_ = nullptr;
 };
@@ -132,7 +142,10 @@ Result<std::string> NvrtcCompiler::identity() {
   if (Result<std::string> known = identity_unopened()) return known;
   // Loading runs NVRTC's initialisers, which are for threads with a large stack.
   Result<NvrtcFiles> files =
-      pool_.submit<NvrtcFiles>([this] { return finder_.find(/*may_load=*/true); }).wait();
+      pool_
+          .submit<NvrtcFiles>([this] { return finder_.find(/*may_load=*/true); },
+                              {.priority = JobPriority::kUrgent})
+          .wait();
   if (!files) return files.status();
   return files->identity();
 }
@@ -143,18 +156,30 @@ Result<std::string> NvrtcCompiler::identity_unopened() {
   return files->identity();
 }
 
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::open() {
+  // Usually it is open, and nobody has to wait for a thread that compiles.
+  if (std::shared_ptr<const NvrtcLibrary> library = finder_.opened()) return library;
+  return pool_
+      .submit<std::shared_ptr<const NvrtcLibrary>>([this] { return finder_.open(); },
+                                                   {.priority = JobPriority::kUrgent})
+      .wait();
+}
+
 Status NvrtcCompiler::check_target(const Target& target) {
-  Result<std::shared_ptr<const NvrtcLibrary>> library =
-      pool_.submit<std::shared_ptr<const NvrtcLibrary>>([this] { return finder_.open(); }).wait();
+  Result<std::shared_ptr<const NvrtcLibrary>> library = open();
   if (!library) return library.status();
   return check_nvrtc_target(target, (*library)->version(), (*library)->supported_archs());
 }
 
-Result<CompiledImage> NvrtcCompiler::compile(const KernelSource& source) {
-  return pool_.submit<CompiledImage>([this, &source] { return compile_on_pool(source); }).wait();
+Result<CompiledImage> NvrtcCompiler::compile(const KernelSource& source, const JobOptions& job) {
+  return pool_
+      .submit<CompiledImage>([this, &source, &job] { return compile_on_pool(source, job.stop); },
+                             job)
+      .wait();
 }
 
-Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source) {
+Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source,
+                                                     const std::stop_token& stop) {
   Result<std::shared_ptr<const NvrtcLibrary>> opened = finder_.open();
   if (!opened) return opened.status();
   const NvrtcLibrary& library = **opened;
@@ -173,7 +198,7 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source)
   Program program(api);
   int result = program.create(source.text, source.kernel_name + ".cu");
   if (result == kNvrtcSuccess) {
-    result = program.compile(words);
+    result = program.compile(words, stop);
     compiled.log = program.log();
     if (result == kNvrtcSuccess) result = program.cubin(compiled.image);
   }
@@ -183,6 +208,10 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source)
   if (result == kNvrtcSuccess && !compiled.image.empty()) {
     compiled.report = parse_ptxas_log(compiled.log);
     return compiled;
+  }
+  if (result == kNvrtcErrorCancelled) {
+    return Status(StatusCode::kCancelled, source.kernel_name + " for " + source.target.to_string() +
+                                              ": the compile was cancelled");
   }
   const bool refused = result == kNvrtcErrorCompilation || result == kNvrtcErrorInvalidOption;
   std::string reason = first_error_line(compiled.log);

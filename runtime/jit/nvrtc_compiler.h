@@ -28,13 +28,15 @@ class NvrtcCompiler : public Compiler {
   Result<std::string> identity() override;
   Result<std::string> identity_unopened() override;
   Status check_target(const Target& target) override;
-  Result<CompiledImage> compile(const KernelSource& source) override;
+  Result<CompiledImage> compile(const KernelSource& source, const JobOptions& job = {}) override;
   CompileRecipe recipe(const Target& target) override;
   Result<std::string> compile_to_ptx(const KernelSource& source) override;
 
  private:
-  Result<CompiledImage> compile_on_pool(const KernelSource& source);
+  // The library, opened on a thread with a large stack.
+  Result<std::shared_ptr<const NvrtcLibrary>> open();
   Result<std::string> compile_to_ptx_on_pool(const KernelSource& source);
+  Result<CompiledImage> compile_on_pool(const KernelSource& source, const std::stop_token& stop);
 
   NvrtcFinder finder_;
   CompilePool pool_;  // destroyed first: its jobs use the finder

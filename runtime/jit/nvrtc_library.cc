@@ -133,6 +133,7 @@ std::string resolve_all(void* handle, NvrtcApi& api) {
       !resolve(handle, "nvrtcGetPTX", api.get_ptx, unused)) {
     api.get_ptx = nullptr;
   }
+  resolve(handle, "nvrtcSetFlowCallback", api.set_flow_callback, unused);
   return complete ? std::string() : missing;
 }
 
@@ -312,6 +313,11 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcFinder::open() {
       chosen_ = nullptr;
     }
   }
+  return library_;
+}
+
+std::shared_ptr<const NvrtcLibrary> NvrtcFinder::opened() {
+  std::lock_guard lock(mutex_);
   return library_;
 }
 

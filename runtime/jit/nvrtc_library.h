@@ -4,7 +4,7 @@
 // threads.
 //
 // The declarations follow "NVRTC, User Guide, section 3" of the CUDA 13.0 documentation; the
-// functions are unchanged since 12.0. NVRTC's own header is not needed to build.
+// functions are unchanged since they came. NVRTC's own header is not needed to build.
 #pragma once
 
 #include <cstddef>
@@ -56,6 +56,7 @@ enum NvrtcResult : int {
   kNvrtcSuccess = 0,
   kNvrtcErrorInvalidOption = 5,
   kNvrtcErrorCompilation = 6,
+  kNvrtcErrorCancelled = 16,
 };
 
 using NvrtcProgram = struct NvrtcProgramState*;  // nvrtcProgram; opaque
@@ -78,6 +79,10 @@ struct NvrtcApi {
   int (*get_ptx)(NvrtcProgram program, char* ptx) = nullptr;
   int (*get_program_log_size)(NvrtcProgram program, size_t* bytes) = nullptr;
   int (*get_program_log)(NvrtcProgram program, char* log) = nullptr;
+  // Optional (12.8): has `callback(payload, nullptr)` called from time to time, on any thread,
+  // while a program is compiled; the compile ends with kNvrtcErrorCancelled once that returns 1.
+  int (*set_flow_callback)(NvrtcProgram program, int (*callback)(void* payload, void* reserved),
+                           void* payload) = nullptr;
 };
 
 class NvrtcLibrary {
@@ -113,6 +118,8 @@ class NvrtcFinder {
   // Opens what find() chose, once. A candidate that cannot be opened is dropped for good, and the
   // next one is chosen: then find() answers differently from then on.
   Result<std::shared_ptr<const NvrtcLibrary>> open();
+  // What open() has opened; null before.
+  std::shared_ptr<const NvrtcLibrary> opened();
 
  private:
   Result<NvrtcFiles> find_locked(bool may_load);

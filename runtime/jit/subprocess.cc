@@ -20,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 // A compile that fails a thousand times in a row writes about 100 KB; what comes after this adds
 // nothing.
 constexpr size_t kMaxOutputBytes = 1 << 20;
-// How long a program that has closed its output, or has left it open to a daemon, goes unnoticed.
+// How long a program that has closed its output, or has left it open to a daemon, goes unnoticed;
+// and a cancellation.
 constexpr int kPollMs = 20;
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
@@ -105,9 +106,9 @@ bool reap(pid_t pid, bool block, SubprocessResult& result) {
   return true;
 }
 
-SubprocessResult await(pid_t pid, int output, std::chrono::milliseconds timeout) {
+SubprocessResult await(pid_t pid, int output, const SubprocessRequest& request) {
   SubprocessResult result;
-  const Clock::time_point deadline = Clock::now() + timeout;
+  const Clock::time_point deadline = Clock::now() + request.timeout;
   bool is_open = true;
   for (;;) {
     // The output's end is the prompt sign; asking for the child itself serves where a daemon keeps
@@ -119,11 +120,13 @@ SubprocessResult await(pid_t pid, int output, std::chrono::milliseconds timeout)
       if (is_open) drain(output, result.output);
       return result;
     }
-    if (Clock::now() >= deadline) {
+    const bool is_cancelled = request.stop.stop_requested();
+    if (is_cancelled || Clock::now() >= deadline) {
       kill(-pid, SIGKILL);
       reap(pid, /*block=*/true, result);
       drain(output, result.output);
-      result.end = SubprocessResult::End::kTimedOut;
+      result.end =
+          is_cancelled ? SubprocessResult::End::kCancelled : SubprocessResult::End::kTimedOut;
       return result;
     }
   }
@@ -154,7 +157,7 @@ Result<SubprocessResult> run_subprocess(const SubprocessRequest& request) {
                                 &setup.attributes, arguments.data(), environment.data());
   if (error != 0) return failed(error);
   write_end.reset();
-  return await(pid, read_end.get(), request.timeout);
+  return await(pid, read_end.get(), request);
 }
 
 }  // namespace pagejit::jit

@@ -1,9 +1,10 @@
 // Runs one program to its end, without a shell and without fork() in this process: posix_spawn,
-// output captured, killed with all its children at a deadline. Thread-safety: a free function; the
-// child inherits no descriptor of this process.
+// output captured, killed with all its children at a deadline or when asked to. Thread-safety: a
+// free function; the child inherits no descriptor of this process.
 #pragma once
 
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,11 @@ struct SubprocessRequest {
   std::vector<std::string> environment;  // "NAME=value"; the child's whole environment
   std::string folder;                    // working folder; "" = "/"
   std::chrono::milliseconds timeout{0};
+  std::stop_token stop = {};  // ends it early, as at the deadline
 };
 
 struct SubprocessResult {
-  enum class End { kExited, kSignalled, kTimedOut, kUnknown };
+  enum class End { kExited, kSignalled, kTimedOut, kCancelled, kUnknown };
   // kUnknown: it ended, but another part of this process took its status (SIGCHLD ignored, or
   // wait() for any child).
   End end = End::kUnknown;

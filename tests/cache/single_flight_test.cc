@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -225,6 +226,119 @@ TEST(SingleFlightTest, ForgettingARunningComputationKeepsItForItsWaitersOnly) {
     EXPECT_EQ(*waiter.get().value(), "old");
     EXPECT_EQ(*flights.run(key_of(1), [] { return value("x"); }).value(), "new");
   }
+}
+
+TEST(SingleFlightTest, OnlyAsManyResultsAreKeptAsAllowed) {
+  Flights flights({.max_kept = 3});
+  int computed = 0;
+  const auto ask = [&](int number) {
+    (void)flights.run(key_of(number), [&] {
+      ++computed;
+      return failure("permanent", Retention::kKeep);
+    });
+  };
+  for (int i = 1; i <= 5; ++i) ask(i);
+  EXPECT_EQ(computed, 5);
+  for (int i = 3; i <= 5; ++i) ask(i);
+  EXPECT_EQ(computed, 5) << "the last three are kept";
+  flights.forget(key_of(4));
+  ask(1);  // its result was dropped; now 3's is, the oldest
+  EXPECT_EQ(computed, 6);
+  ask(5);
+  EXPECT_EQ(computed, 6);
+  ask(3);
+  EXPECT_EQ(computed, 7);
+}
+
+TEST(SingleFlightTest, AWaiterThatLeavesDoesSoAtOnceAndTheOthersGetTheResult) {
+  Flights flights;
+  HeldComputation slow(flights, "v");
+  std::stop_source stop;
+  auto leaver = std::async(std::launch::async, [&] {
+    return flights.run(key_of(1), [] { return value("not called"); }, nullptr,
+                       {.stop = stop.get_token()});
+  });
+  auto stayer = std::async(std::launch::async, [&] {
+    return flights.run(key_of(1), [] { return value("not called"); });
+  });
+  wait_for_waits(flights, 2);
+  stop.request_stop();
+  EXPECT_EQ(leaver.get().status().code(), StatusCode::kCancelled);
+  slow.finish();
+  EXPECT_EQ(*stayer.get().value(), "v");
+  EXPECT_EQ(flights.stats().left, 1u);
+}
+
+TEST(SingleFlightTest, AComputationIsStoppedWhenAllHaveLeftAndNotBefore) {
+  Flights flights;
+  std::stop_source first;
+  std::stop_source second;
+  std::promise<std::stop_token> inside;
+  auto computing = std::async(std::launch::async, [&] {
+    return flights.run(key_of(1),
+                       [&](const FlightDemand& demand) -> Flights::Outcome {
+                         inside.set_value(demand.stop);
+                         while (!demand.stop.stop_requested()) std::this_thread::yield();
+                         return {Status(StatusCode::kCancelled, "stopped"), Retention::kKeep};
+                       },
+                       nullptr, {.stop = first.get_token()});
+  });
+  const std::stop_token stop = inside.get_future().get();
+  auto waiting = std::async(std::launch::async, [&] {
+    return flights.run(key_of(1), [] { return value("not called"); }, nullptr,
+                       {.stop = second.get_token()});
+  });
+  wait_for_waits(flights, 1);
+  first.request_stop();
+  EXPECT_FALSE(stop.stop_requested());
+  second.request_stop();
+  EXPECT_EQ(waiting.get().status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(computing.get().status().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(flights.run(key_of(1), [] { return value("v"); }).is_ok()) << "never kept";
+}
+
+TEST(SingleFlightTest, WhoComesWhileAStoppedComputationEndsComputesAnew) {
+  Flights flights;
+  std::stop_source stop;
+  std::promise<void> inside;
+  std::promise<void> may_end;
+  auto stopped = std::async(std::launch::async, [&] {
+    return flights.run(key_of(1),
+                       [&](const FlightDemand&) -> Flights::Outcome {
+                         inside.set_value();
+                         may_end.get_future().wait();
+                         return {Status(StatusCode::kCancelled, "stopped")};
+                       },
+                       nullptr, {.stop = stop.get_token()});
+  });
+  inside.get_future().wait();
+  stop.request_stop();
+  auto later = std::async(std::launch::async,
+                          [&] { return flights.run(key_of(1), [] { return value("mine"); }); });
+  wait_for_waits(flights, 1);
+  may_end.set_value();
+  EXPECT_EQ(*later.get().value(), "mine");
+  EXPECT_EQ(stopped.get().status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(flights.stats().computations, 2u);
+}
+
+TEST(SingleFlightTest, AnUrgentCallerRaisesWhatIsComputed) {
+  Flights flights;
+  std::promise<std::shared_ptr<std::atomic<int>>> inside;
+  auto computing = std::async(std::launch::async, [&] {
+    return flights.run(key_of(1),
+                       [&](const FlightDemand& demand) {
+                         inside.set_value(demand.urgency);
+                         while (demand.urgency->load() < 2) std::this_thread::yield();
+                         return value("v");
+                       },
+                       nullptr, {.urgency = 1});
+  });
+  EXPECT_EQ(*inside.get_future().get(), 1);
+  const auto urgent =
+      flights.run(key_of(1), [] { return value("not called"); }, nullptr, {.urgency = 2});
+  EXPECT_EQ(*urgent.value(), "v");
+  EXPECT_TRUE(computing.get().is_ok());
 }
 
 #if !defined(__SANITIZE_THREAD__)  // does not support threads after a fork of threads

@@ -44,10 +44,13 @@ class FakeCompiler final : public Compiler {
     if (unknown_targets.count(target.to_string()) == 0) return {};
     return Status(StatusCode::kUnsupported, target.to_string() + ": unknown to the fake compiler");
   }
-  Result<CompiledImage> compile(const KernelSource& source) override {
+  Result<CompiledImage> compile(const KernelSource& source, const jit::JobOptions& job) override {
     ++openings;
     ++compiles;
     if (on_compile) on_compile(source);
+    if (on_compile_job) {
+      if (Status status = on_compile_job(source, job); !status) return status;
+    }
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
     if (!failure) return failure;
     CompiledImage image;
@@ -65,6 +68,8 @@ class FakeCompiler final : public Compiler {
   std::string image_prefix = "good";
   std::set<std::string> unknown_targets;
   std::function<void(const KernelSource&)> on_compile;  // called during each compile
+  // The same with the job's options; what it returns is the compile's failure.
+  std::function<Status(const KernelSource&, const jit::JobOptions&)> on_compile_job;
   std::chrono::milliseconds delay{0};
   Status failure;
   std::atomic<int> compiles{0};

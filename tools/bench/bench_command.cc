@@ -157,22 +157,24 @@ void run_suites(const BenchFlags& flags, const std::vector<const Suite*>& suites
   if (!status) context.fail(status);
 }
 
-void run_host(CommandContext& context) {
+// Runs a benchmark program that lies beside this command, as `name SELF FILES...`; it measures
+// apart from this process, whose exit code it gives.
+void run_beside(CommandContext& context, const std::string& name,
+                const std::vector<std::string>& files) {
   std::error_code error;
   const std::filesystem::path here =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::filesystem::path program = here / "pagejit-bench-host";
-  const std::filesystem::path stub = here / "libpagejit-stub-driver.so";
-  const std::filesystem::path library = here / ".." / "lib" / "libpagejit.so";
-  for (const auto& file : {program, stub, library}) {
+  const std::filesystem::path program = here / name;
+  std::vector<std::string> words = {program, program};
+  for (const std::string& file : files) words.push_back(here / file);
+  for (const std::filesystem::path file : words) {
     if (std::filesystem::exists(file, error)) continue;
     return context.fail(
         Status(StatusCode::kNotFound,
                file.filename().string() +
-                   " is not beside this command; `bench host` needs a build with tests"),
+                   " is not beside this command; this needs a build with tests"),
         ExitCode::kEnvironment);
   }
-  std::vector<std::string> words = {program, program, stub, library};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -181,9 +183,13 @@ void run_host(CommandContext& context) {
   int status = 0;
   if (posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ) != 0 ||
       waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) {
-    return context.fail(Status(StatusCode::kInternal, "pagejit-bench-host could not be run"));
+    return context.fail(Status(StatusCode::kInternal, name + " could not be run"));
   }
   context.exit_code = static_cast<ExitCode>(WEXITSTATUS(status));
+}
+
+void run_host(CommandContext& context) {
+  run_beside(context, "pagejit-bench-host", {"libpagejit-stub-driver.so", "../lib/libpagejit.so"});
 }
 
 }  // namespace
@@ -197,21 +203,28 @@ void add_bench_command(CLI::App& app, CommandContext& context) {
       ->type_name("FILE");
   command->require_subcommand(0, 1);
   command->footer(
-      "Without a suite: all but host. A case is timed only after its results were checked. The "
+      "Without a suite: all but host and store. A case is timed only after its results were checked. The "
       "emulator has no times worth\n"
       "printing and is refused.\n"
       "Examples:\n"
       "  pagejit bench decode\n"
       "  pagejit bench cascade\n"
       "  pagejit bench --json results.json\n"
-      "  pagejit bench host");
+      "  pagejit bench host\n"
+      "  pagejit bench store");
   for (const Suite& suite : kSuites) {
     command->add_subcommand(suite.name, suite.title)->fallthrough();
   }
   command->add_subcommand("host",
                           "What compiling, preparing and launching cost the host; needs no GPU");
+  command->add_subcommand("store",
+                          "What the store of kernels costs processes, threads and calls; needs no "
+                          "GPU, takes some minutes");
   command->callback([flags, command, &context] {
     if (command->got_subcommand("host")) return run_host(context);
+    if (command->got_subcommand("store")) {
+      return run_beside(context, "pagejit-bench-store", {});
+    }
     std::vector<const Suite*> chosen;
     for (const Suite& suite : kSuites) {
       if (command->got_subcommand(suite.name) || command->get_subcommands().empty())

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -19,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +27,7 @@
 #include "pagejit/engine.h"
 #include "runtime/driver/driver.h"
 #include "runtime/jit/compiler.h"
+#include "tools/bench/bench_child.h"
 
 extern char** environ;
 
@@ -43,10 +44,10 @@ static std::atomic<uint64_t> g_allocations{0};
 namespace pagejit {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
+using bench::Clock;
+using bench::median;
+using bench::ms_since;
+using bench::print_at_most;
 
 const KernelSpec kSpec{.head_size = 128, .block_size = 16, .group_size = 4};
 
@@ -111,49 +112,12 @@ int child_prepare(const Paths& paths, Clock::time_point begin) {
 
 // Runs this program with `mode` and returns the two numbers it prints; negative where it failed.
 std::pair<double, double> run_child(const Paths& paths, const std::string& mode) {
-  int fds[2];
-  if (pipe(fds) != 0) return {-1, -1};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
-  posix_spawn_file_actions_addclose(&actions, fds[0]);
-  std::vector<std::string> words = {paths.self, mode, paths.stub_driver, paths.library,
-                                    paths.cache_dir};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int error =
-      posix_spawn(&child, paths.self.c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(fds[1]);
-  std::string text;
-  char buffer[512];
-  for (ssize_t n; error == 0 && (n = read(fds[0], buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<size_t>(n));
-  close(fds[0]);
-  int status = 1;
-  if (error == 0) waitpid(child, &status, 0);
+  const std::optional<std::string> text =
+      bench::run_child({paths.self, mode, paths.stub_driver, paths.library, paths.cache_dir});
   double a = 0;
   double b = 0;
-  if (status != 0 || std::sscanf(text.c_str(), "%lf %lf", &a, &b) != 2) {
-    std::fprintf(stderr, "%s: %s", mode.c_str(), text.c_str());
-    return {-1, -1};
-  }
+  if (!text || std::sscanf(text->c_str(), "%lf %lf", &a, &b) != 2) return {-1, -1};
   return {a, b};
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
-// A figure and the limit that it is meant to keep.
-bool print_figure(const char* what, double value, double limit, const char* unit) {
-  const bool good = value >= 0 && value <= limit;
-  std::printf("%-62s %10.3f %-3s (<= %g) %s\n", what, value, unit, limit, good ? "" : "MISSED");
-  std::fflush(stdout);
-  return good;
 }
 
 constexpr int kChildren = 9;
@@ -169,7 +133,7 @@ bool bench_compile(const Paths& paths) {
   }
   std::printf("%-62s %10.3f s\n", "  render, open NVRTC, compile: new process, one core, median",
               median(whole) / 1000);
-  return print_figure("compile to cubin, bf16 head_size 128: new process, one core",
+  return print_at_most("compile to cubin, bf16 head_size 128: new process, one core",
                       median(alone) / 1000, 0.3, "s");
 }
 
@@ -188,7 +152,7 @@ bool bench_prepare(const Paths& paths) {
     if (ms < 0) return false;
     times.push_back(ms);
   }
-  return print_figure("prepare from the disk cache: new process, NVRTC not loaded", median(times),
+  return print_at_most("prepare from the disk cache: new process, NVRTC not loaded", median(times),
                       2, "ms");
 }
 
@@ -300,8 +264,8 @@ bool bench_launch(const Paths& paths) {
   Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector);
   const bool fast =
-      print_figure("launch beyond the raw driver call", g_launch_ns - g_raw_ns, 300, "ns");
-  return print_figure("allocations per launch", g_allocations_per_launch, 0, "") && fast;
+      print_at_most("launch beyond the raw driver call", g_launch_ns - g_raw_ns, 300, "ns");
+  return print_at_most("allocations per launch", g_allocations_per_launch, 0, "") && fast;
 }
 
 bool bench_size(const Paths& paths) {
@@ -320,7 +284,7 @@ bool bench_size(const Paths& paths) {
     std::printf("libpagejit.so stripped: unmeasured, strip failed on %s\n", paths.library.c_str());
     return true;
   }
-  return print_figure("libpagejit.so, stripped", static_cast<double>(bytes) / (1024.0 * 1024.0), 3,
+  return print_at_most("libpagejit.so, stripped", static_cast<double>(bytes) / (1024.0 * 1024.0), 3,
                       "MiB");
 }
 

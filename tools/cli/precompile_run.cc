@@ -17,7 +17,7 @@ std::string job_text(const PrecompileJob& job) {
 std::string step_text(const PrecompileOutcome& outcome) {
   const Result<KernelInfo>& result = *outcome.result;
   if (!result) return "failed   " + job_text(outcome.job);  // the reason follows the table
-  std::string word = origin_name(result->origin);
+  std::string word(origin_name(result->origin));
   word.resize(8, ' ');
   return word + " " + job_text(outcome.job) + " in " + format_ms(result->prepare_ms) + " ms";
 }
@@ -30,18 +30,6 @@ bool is_environment(const Status& status) {
 }
 
 }  // namespace
-
-std::string origin_name(ImageOrigin origin) {
-  switch (origin) {
-    case ImageOrigin::kMemory:
-      return "memory";
-    case ImageOrigin::kDisk:
-      return "cached";
-    case ImageOrigin::kCompiled:
-      return "compiled";
-  }
-  return "unknown";
-}
 
 std::vector<PrecompileOutcome> run_precompile(const std::vector<PrecompileJob>& jobs,
                                               const PrecompileFunction& precompile, int num_threads,
@@ -91,7 +79,7 @@ std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes) {
       row.push_back("FAILED");
     } else {
       const KernelInfo& info = **outcome.result;
-      row.push_back(origin_name(info.origin));
+      row.emplace_back(origin_name(info.origin));
       row.push_back(format_ms(info.prepare_ms));
       row.push_back(format_count(static_cast<int64_t>(info.image_bytes)));
       // The C++ compiler for "host" reports neither.

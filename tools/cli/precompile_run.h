@@ -47,7 +47,4 @@ std::string outcome_json(const std::vector<PrecompileOutcome>& outcomes);
 
 ExitCode outcome_exit_code(const std::vector<PrecompileOutcome>& outcomes);
 
-// "memory", "cached", "compiled".
-std::string origin_name(ImageOrigin origin);
-
 }  // namespace pagejit::cli

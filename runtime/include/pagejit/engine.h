@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "pagejit/async.h"
 #include "pagejit/cache_ops.h"
 #include "pagejit/cache_write.h"
 #include "pagejit/cascade.h"
@@ -102,6 +103,25 @@ class PAGEJIT_EXPORT Engine {
   template <std::same_as<SparseAttentionSpec> Spec>
   Result<SparseAttentionKernel> prepare(const Spec& spec, int device = -1, Stream stream = nullptr);
 
+  // As prepare(), but returns at once: rendering, looking up, compiling and loading happen on
+  // threads of the engine (at most compile_threads and two more), one request at a time for each
+  // kernel and place; whoever asks again joins it. Errors of the spec, of a device of -1 and of a
+  // stream that is being captured are returned here, all others come with the result. The kernel of
+  // device -1 is prepared in the context that is current now, which must live until there is a
+  // result. Destroying the engine cancels what is not done.
+  Result<Pending<Kernel>> prepare_async(const KernelSpec& spec, int device = -1,
+                                        PrepareOptions<Kernel> async_options = {});
+  template <KernelFamily Spec>
+  Result<Pending<typename Spec::Handle>> prepare_async(
+      const Spec& spec, int device = -1, PrepareOptions<typename Spec::Handle> async_options = {});
+  // Their kernels one after the other.
+  template <std::same_as<CascadeSpec> Spec>
+  Result<Pending<CascadeKernel>> prepare_async(const Spec& spec, int device = -1,
+                                               PrepareOptions<CascadeKernel> async_options = {});
+  template <std::same_as<SparseAttentionSpec> Spec>
+  Result<Pending<SparseAttentionKernel>> prepare_async(
+      const Spec& spec, int device = -1, PrepareOptions<SparseAttentionKernel> async_options = {});
+
   // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU. Compiles
   // whatever EngineOptions::jit says.
   Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
@@ -130,14 +150,20 @@ class PAGEJIT_EXPORT Engine {
   friend struct EngineFactory;  // internal
   struct Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
-  template <class Handle, class Spec>
-  Result<Handle> prepare_handle(const Spec& spec, int device, Stream stream);
+  struct Making;  // internal: the handles, from what the Impl makes
   std::unique_ptr<Impl> impl_;
 };
 
 template <>
 PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device,
                                                      Stream stream);
+template <>
+PAGEJIT_EXPORT Result<Pending<CascadeKernel>> Engine::prepare_async(
+    const CascadeSpec& spec, int device, PrepareOptions<CascadeKernel> async_options);
+template <>
+PAGEJIT_EXPORT Result<Pending<SparseAttentionKernel>> Engine::prepare_async(
+    const SparseAttentionSpec& spec, int device,
+    PrepareOptions<SparseAttentionKernel> async_options);
 template <>
 PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
                                                       const Target& target);

@@ -37,7 +37,7 @@ struct JitEvent {
   // The name of the cache entry; its part before the dot where no compiler is known, empty of a
   // refusal during a capture.
   std::string key;
-  ImageOrigin origin = ImageOrigin::kCompiled;  // kMemory or kDisk of a hit
+  ImageOrigin origin = ImageOrigin::kCompiled;  // of a hit: not kCompiled
   // Wall time: of the compile, queueing included; else of looking it up or waiting for it.
   double duration_ms = 0;
   Status status;              // ok of a hit

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "pagejit/export.h"
 #include "pagejit/target.h"
@@ -16,7 +17,17 @@ namespace pagejit {
 using Stream = void*;
 
 // Where an image came from.
-enum class ImageOrigin : uint8_t { kMemory = 0, kDisk = 1, kCompiled = 2 };
+enum class ImageOrigin : uint8_t {
+  kMemory = 0,
+  kDisk = 1,  // the cache directory
+  kCompiled = 2,
+  kBundle = 3,
+  kReadOnlyDirectory = 4,
+  kRemote = 5,
+};
+inline constexpr size_t kNumImageOrigins = 6;
+// "memory", "cached", "compiled", "bundle", "read-only directory", "remote".
+PAGEJIT_EXPORT std::string_view origin_name(ImageOrigin origin);
 
 // What is known of a compiled kernel. Numbers are the compiler's own (its log), never estimates.
 struct KernelInfo {
@@ -24,7 +35,7 @@ struct KernelInfo {
   std::string key;  // name of the cache entry
   Target target;
   ImageOrigin origin = ImageOrigin::kCompiled;
-  double compile_ms = 0;  // of the compile that made the image, whenever; 0: not known (bundles)
+  double compile_ms = 0;  // of the compile that made the image, whenever that was
   double prepare_ms = 0;  // wall time of this call, compiling or reading included
   size_t image_bytes = 0;
   int registers = 0;  // per thread; 0 for the target "host"

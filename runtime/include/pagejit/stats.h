@@ -39,6 +39,7 @@ struct EngineStats {
   uint64_t remote_hits = 0;
   uint64_t compiles = 0;  // the failed ones included
   uint64_t compile_failures = 0;
+  uint64_t compiles_cancelled = 0;  // given up by all who wanted them; not among the compiles
   uint64_t waits = 0;  // calls that waited for another thread's compile of the same key
   // Calls that waited for another process's compile of the same key; of these, calls that then read
   // what it had stored, and calls that compiled because it took too long. The rest compiled because

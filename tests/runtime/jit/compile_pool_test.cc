@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -60,7 +61,7 @@ TEST(CompilePoolTest, NeverMoreJobsAtOnceThanThreads) {
   CompilePool pool(3);
   std::atomic<int> running{0};
   std::atomic<int> most{0};
-  std::vector<Pending<int>> pending;
+  std::vector<PendingJob<int>> pending;
   for (int i = 0; i < 60; ++i) {
     pending.push_back(pool.submit<int>([&] {
       const int now = ++running;
@@ -81,7 +82,7 @@ TEST(CompilePoolTest, NeverMoreJobsAtOnceThanThreads) {
 TEST(CompilePoolTest, JobsStartInOrder) {
   CompilePool pool(1);
   std::vector<int> order;
-  std::vector<Pending<int>> pending;
+  std::vector<PendingJob<int>> pending;
   for (int i = 0; i < 5; ++i) {
     pending.push_back(pool.submit<int>([&order, i] {
       order.push_back(i);
@@ -90,6 +91,131 @@ TEST(CompilePoolTest, JobsStartInOrder) {
   }
   for (auto& job : pending) EXPECT_TRUE(job.wait());
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
+}
+
+// A pool of one thread that is busy until the gate opens, and the order in which what is submitted
+// meanwhile runs.
+class BusyPool {
+ public:
+  BusyPool() {
+    busy_ = pool.submit<int>([this] {
+      started_.open();
+      gate.wait();
+      return 0;
+    });
+    started_.wait();
+  }
+  PendingJob<int> submit(int number, JobOptions options) {
+    return pool.submit<int>(
+        [this, number] {
+          order.push_back(number);
+          return number;
+        },
+        std::move(options));
+  }
+
+  std::vector<int> order;
+  Gate gate;
+  CompilePool pool{1};
+
+ private:
+  Gate started_;
+  PendingJob<int> busy_;
+};
+
+TEST(CompilePoolTest, JobsStartByPriorityAndInOrderWithinOne) {
+  BusyPool busy;
+  std::vector<PendingJob<int>> pending;
+  const JobPriority priorities[] = {JobPriority::kBackground, JobPriority::kNormal,
+                                    JobPriority::kUrgent};
+  for (int i = 0; i < 9; ++i) {
+    pending.push_back(busy.submit(i, {.priority = priorities[i % 3]}));
+  }
+  busy.gate.open();
+  for (auto& job : pending) EXPECT_TRUE(job.wait());
+  EXPECT_THAT(busy.order, ElementsAre(2, 5, 8, 1, 4, 7, 0, 3, 6));
+}
+
+TEST(CompilePoolTest, AJobThatWaitsCanBeRaised) {
+  BusyPool busy;
+  const auto raised = std::make_shared<std::atomic<int>>(0);
+  std::vector<PendingJob<int>> pending;
+  pending.push_back(busy.submit(1, {.priority = JobPriority::kNormal}));
+  pending.push_back(busy.submit(2, {.priority = JobPriority::kBackground}));
+  pending.push_back(busy.submit(3, {.priority = JobPriority::kBackground, .raised = raised}));
+  *raised = static_cast<int>(JobPriority::kUrgent);
+  busy.gate.open();
+  for (auto& job : pending) EXPECT_TRUE(job.wait());
+  EXPECT_THAT(busy.order, ElementsAre(3, 1, 2));
+}
+
+TEST(CompilePoolTest, AJobThatWaitsIsCancelledAtOnceAndNeverRuns) {
+  BusyPool busy;
+  std::stop_source stop;
+  PendingJob<int> cancelled = busy.submit(1, {.stop = stop.get_token()});
+  PendingJob<int> other = busy.submit(2, {});
+  std::thread canceller([&] { stop.request_stop(); });
+  // The pool's only thread is still busy.
+  EXPECT_EQ(cancelled.wait().status().code(), StatusCode::kCancelled);
+  canceller.join();
+  busy.gate.open();
+  EXPECT_TRUE(other.wait());
+  EXPECT_THAT(busy.order, ElementsAre(2));
+}
+
+TEST(CompilePoolTest, AJobThatRunsIsWaitedForThoughItIsCancelled) {
+  CompilePool pool(1);
+  std::stop_source stop;
+  Gate started;
+  PendingJob<int> job = pool.submit<int>(
+      [&, token = stop.get_token()]() -> Result<int> {
+        started.open();
+        while (!token.stop_requested()) std::this_thread::yield();
+        return 7;  // it was too late for it to stop
+      },
+      {.stop = stop.get_token()});
+  started.wait();
+  std::thread canceller([&] { stop.request_stop(); });
+  Result<int> result = job.wait();
+  canceller.join();
+  ASSERT_TRUE(result) << result.status().to_string();
+  EXPECT_EQ(*result, 7);
+}
+
+TEST(CompilePoolTest, ReservedThreadsTakeNoBackgroundJobs) {
+  CompilePool pool({.threads = 3, .reserved = 1});
+  Gate gate;
+  std::atomic<int> running{0};
+  std::vector<PendingJob<int>> background;
+  for (int i = 0; i < 6; ++i) {
+    background.push_back(pool.submit<int>(
+        [&] {
+          ++running;
+          gate.wait();
+          return 0;
+        },
+        {.priority = JobPriority::kBackground}));
+  }
+  while (running < 2) std::this_thread::yield();
+  // Would wait for ever if background jobs had taken all threads.
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(pool.submit<int>([] { return 1; }).wait());
+  EXPECT_EQ(running, 2);
+  gate.open();
+  for (auto& job : background) EXPECT_TRUE(job.wait());
+}
+
+TEST(CompilePoolTest, PostedWorkThatThrowsIsRefused) {
+  CompilePool pool(1);
+  Status reason;
+  Gate told;
+  pool.post([] { throw std::bad_alloc(); },
+            [&](const Status& status) {
+              reason = status;
+              told.open();
+            });
+  told.wait();
+  EXPECT_EQ(reason.code(), StatusCode::kInternal);
+  EXPECT_THAT(reason.message(), HasSubstr("bad_alloc"));
 }
 
 TEST(CompilePoolTest, ThreadsHaveLargeStacksAndBlockSignals) {
@@ -133,13 +259,13 @@ TEST(CompilePoolTest, DestructionCancelsWhatWaitsAndFinishesWhatRuns) {
   Gate started;
   Gate go_on;
   auto pool = std::make_unique<CompilePool>(1);
-  Pending<int> running = pool->submit<int>([&] {
+  PendingJob<int> running = pool->submit<int>([&] {
     started.open();
     go_on.wait();
     return 1;
   });
   started.wait();
-  Pending<int> waiting = pool->submit<int>([] { return 2; });
+  PendingJob<int> waiting = pool->submit<int>([] { return 2; });
   std::thread destroyer([&] { pool.reset(); });
   Result<int> cancelled = waiting.wait();
   ASSERT_FALSE(cancelled);
@@ -151,7 +277,7 @@ TEST(CompilePoolTest, DestructionCancelsWhatWaitsAndFinishesWhatRuns) {
 
 TEST(CompilePoolTest, ResultOutlivesThePool) {
   auto pool = std::make_unique<CompilePool>(1);
-  Pending<std::string> pending = pool->submit<std::string>([] { return std::string("kept"); });
+  PendingJob<std::string> pending = pool->submit<std::string>([] { return std::string("kept"); });
   pool->submit<int>([] { return 0; }).wait().is_ok();
   pool.reset();
   EXPECT_EQ(*pending.wait(), "kept");
@@ -208,7 +334,7 @@ TEST(CompilePoolTest, ForkedChildOfACompilingParentGetsAnErrorAndDoesNotHang) {
   Gate started;
   Gate go_on;
   auto pool = std::make_unique<CompilePool>(2);
-  Pending<int> running = pool->submit<int>([&] {
+  PendingJob<int> running = pool->submit<int>([&] {
     started.open();
     go_on.wait();
     return 1;

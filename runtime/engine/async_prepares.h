@@ -1,0 +1,154 @@
+// AsyncPrepares: what prepare_async() has been asked for and is not done: one request for each key,
+// however many Pendings wait for it, and the threads that work them off. It knows no kernels: what
+// is to be done is a function. Thread-safety: start() may be called from several threads at once;
+// the destructor from one, with no start() under way.
+//
+// Threads: as many as compile, since each of them waits for a compile most of the time, and some
+// more that take no background requests, so that a kernel that is stored need not wait for
+// compiles.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "pagejit/async.h"
+#include "runtime/jit/compile_pool.h"
+
+namespace pagejit {
+
+class AsyncRequest;
+
+// The requests that are not done; outlives the engine as long as a Pending does.
+struct AsyncTable {
+  // Guards the table and what AsyncRequest says. No other lock is taken and nothing of the caller's
+  // is called under it.
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<AsyncRequest>> requests;
+};
+
+// One Pending, whatever its handle.
+class AsyncWaiter {
+ public:
+  virtual ~AsyncWaiter() = default;
+  // Where there is no result yet.
+  virtual void fail(const Status& status) = 0;
+};
+
+// A kernel that is being prepared.
+class AsyncRequest {
+ public:
+  AsyncRequest(std::shared_ptr<AsyncTable> table, std::string key)
+      : table_(std::move(table)), key_(std::move(key)) {}
+
+  // False where it is done or given up: then a new one has to be made. Under the table's mutex.
+  bool join(const std::shared_ptr<AsyncWaiter>& waiter, JobPriority priority);
+  // A waiter that wants no result any more. The last one stops the request.
+  void leave(const AsyncWaiter* waiter);
+  // Those who still wait; from then on nobody joins.
+  std::vector<std::shared_ptr<AsyncWaiter>> finish();
+
+  // Of the work.
+  jit::JobOptions job() const {
+    return {.priority = JobPriority::kBackground, .stop = stop_.get_token(), .raised = priority_};
+  }
+  void request_stop() { stop_.request_stop(); }
+
+ private:
+  const std::shared_ptr<AsyncTable> table_;
+  const std::string key_;
+  std::vector<std::shared_ptr<AsyncWaiter>> waiters_;  // guarded by the table's mutex, as is:
+  bool is_over_ = false;
+  std::stop_source stop_;
+  const std::shared_ptr<std::atomic<int>> priority_ = std::make_shared<std::atomic<int>>(0);
+};
+
+template <class Handle>
+struct Pending<Handle>::State final : public AsyncWaiter {
+  explicit State(std::function<void(const Result<Handle>&)> callback)
+      : on_done(std::move(callback)) {}
+
+  void fail(const Status& status) override { set(status); }
+
+  void set(Result<Handle> value) {
+    std::function<void(const Result<Handle>&)> callback;
+    {
+      const std::lock_guard lock(mutex);
+      if (result) return;
+      result = std::move(value);
+      callback = std::move(on_done);
+      on_done = nullptr;
+      done.notify_all();
+    }
+    if (!callback) return;
+    try {
+      callback(*result);  // never written again
+    } catch (...) {       // it must not, and nobody could be told
+    }
+  }
+
+  const pid_t process = ::getpid();
+  std::mutex mutex;
+  std::condition_variable done;
+  std::optional<Result<Handle>> result;  // set once
+  std::function<void(const Result<Handle>&)> on_done;
+  std::shared_ptr<AsyncRequest> request;
+};
+
+class AsyncPrepares {
+ public:
+  explicit AsyncPrepares(int compile_threads);
+  // What is not done is kCancelled; waits for what runs, which is asked to stop.
+  ~AsyncPrepares();
+  AsyncPrepares(const AsyncPrepares&) = delete;
+  AsyncPrepares& operator=(const AsyncPrepares&) = delete;
+
+  // Has `work` done on a thread of this object's and given to `state`; joins a request of the same
+  // key, which must be of the same handle.
+  template <class Handle>
+  void start(const std::string& key, JobPriority priority,
+             const std::shared_ptr<typename Pending<Handle>::State>& state,
+             std::function<Result<Handle>(const jit::JobOptions&)> work) {
+    std::shared_ptr<AsyncRequest> request;
+    {
+      const std::lock_guard lock(table_->mutex);
+      std::shared_ptr<AsyncRequest>& slot = table_->requests[key];
+      if (slot != nullptr && slot->join(state, priority)) {
+        state->request = slot;
+        return;
+      }
+      slot = std::make_shared<AsyncRequest>(table_, key);
+      slot->join(state, priority);
+      state->request = slot;
+      request = slot;
+    }
+    const auto finish = [request](const Result<Handle>& result) {
+      for (const std::shared_ptr<AsyncWaiter>& waiter : request->finish()) {
+        static_cast<typename Pending<Handle>::State&>(*waiter).set(result);
+      }
+    };
+    pool_.post(
+        [request, finish, work = std::move(work)] {
+          const jit::JobOptions job = request->job();
+          finish(job.stop.stop_requested() ? Result<Handle>(jit::cancelled_before_begin())
+                                           : work(job));
+        },
+        finish, request->job());
+  }
+
+ private:
+  const std::shared_ptr<AsyncTable> table_ = std::make_shared<AsyncTable>();
+  jit::CompilePool pool_;
+};
+
+}  // namespace pagejit
