@@ -70,7 +70,7 @@ std::optional<Digest> stored_checksum(std::string_view bytes) {
       load_little_endian(bytes, kVersionOffset, 4) != kEntryFormatVersion) {
     return std::nullopt;
   }
-  return load_digest(bytes, kChecksumOffset);
+  return digest_at(bytes, kEntryChecksumOffset);
 }
 
 Result<std::string> encode_entry(const Entry& entry) {

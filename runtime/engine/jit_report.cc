@@ -22,18 +22,6 @@ std::string_view policy_name(JitPolicy policy) {
   return "unknown";
 }
 
-std::string_view origin_name(ImageOrigin origin) {
-  switch (origin) {
-    case ImageOrigin::kCompiled:
-      return "a compile";
-    case ImageOrigin::kMemory:
-      return "memory";
-    case ImageOrigin::kDisk:
-      return "the cache directory";
-  }
-  return "an unknown place";
-}
-
 }  // namespace
 
 JitReport::~JitReport() {

@@ -258,7 +258,7 @@ Result<std::string> NvrtcCompiler::compile_to_ptx_on_pool(const KernelSource& so
   Program program(api);
   std::string text;
   int result = program.create(source.text, source.kernel_name + ".cu");
-  if (result == kNvrtcSuccess) result = program.compile(words);
+  if (result == kNvrtcSuccess) result = program.compile(words, {});
   if (result == kNvrtcSuccess) result = program.ptx(text);
   if (result == kNvrtcSuccess && !text.empty()) return text;
   return Status(
