@@ -72,6 +72,26 @@ TEST_F(KernelDumpNvrtcTest, ScriptMakesTheSameCubin) {
   EXPECT_EQ(run(folder / "repro.sh", "nvrtc", "NVRTC='" + jit::real_nvrtc() + "'"), 0) << output();
 }
 
+// By a stand-in for nvcc that notes what it is called with and "compiles" to the dumped cubin.
+TEST_F(KernelDumpNvrtcTest, ScriptCallsNvccWithWhatItKnows) {
+  PAGEJIT_NEEDS_NVRTC();
+  const fs::path folder = dump();
+  folder_.write_program("bin/nvcc",
+                        "#!/bin/sh\n[ \"$1\" != --version ] || exit 0\n"
+                        "echo \"$*\" >'" +
+                            (folder_ / "call") +
+                            "'\n"
+                            "cp kernel.cubin \"$3\"\n");
+  const std::string path = "PATH='" + (folder_ / "bin") + "':\"$PATH\"";
+  ASSERT_EQ(run(folder / "repro.sh", "nvcc", path), 0) << output();
+  EXPECT_EQ(text_of_file(folder_ / "call"),
+            "-cubin -o repro.cubin --gpu-architecture=sm_90a --std=c++20 --ptxas-options=-v "
+            "repro.cu\n");
+  const std::string source = text_of_file(folder / "repro.cu");
+  EXPECT_THAT(source, HasSubstr("using pagejit_int64_t = long long;"));
+  EXPECT_THAT(source, testing::Not(HasSubstr(" int64_t")));
+}
+
 TEST_F(KernelDumpNvrtcTest, ScriptSeesADifferenceAndAFailure) {
   PAGEJIT_NEEDS_NVRTC();
   const fs::path folder = dump();
