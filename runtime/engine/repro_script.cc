@@ -13,19 +13,25 @@ std::string quoted(std::string_view text) {
 }
 
 constexpr std::string_view kGpuHead = R"sh(#!/bin/sh
-# Compiles source.cu again with the options of options.txt and compares the result, repro.cubin, with kernel.cubin.
+# Compiles source.cu again with the options of options.txt and compares the result, repro.cubin,
+# with kernel.cubin.
 #
 #   repro.sh [nvrtc | nvcc]
 #
-# NVRTC is called through python3, with exactly the options of the first compile: the same NVRTC makes the same bytes.
-# NVRTC=FILE names another libnvrtc. nvcc is taken where NVRTC or python3 is missing, or where it is asked for; it leaves
-# out the options that only NVRTC knows, and its bytes differ: it shows that the source compiles.
-# Exit code: 0 the same bytes, 1 other bytes (or nothing to compare with), 2 the compile failed, 3 no compiler.
+# NVRTC is called through python3, with exactly the options of the first compile: the same NVRTC
+# makes the same bytes. NVRTC=FILE names another libnvrtc. nvcc is taken where NVRTC or python3 is
+# missing, or where it is asked for; it leaves out the options that only NVRTC knows, and its bytes
+# differ: it shows that the source compiles.
+# Exit code: 0 the same bytes, 1 other bytes (or nothing to compare with), 2 the compile failed,
+# 3 no compiler.
 set -u
 umask 077
 cd "$(dirname "$0")" || exit 3
 with=${1:-any}
-case "$with" in any | nvrtc | nvcc) ;; *) echo "unknown argument $with (known: nvrtc, nvcc)" >&2; exit 3 ;; esac
+case "$with" in
+  any | nvrtc | nvcc) ;;
+  *) echo "unknown argument $with (known: nvrtc, nvcc)" >&2; exit 3 ;;
+esac
 )sh";
 
 constexpr std::string_view kGpuBody = R"sh(
@@ -97,14 +103,16 @@ if [ "$result" = 3 ] && [ "$with" != nvrtc ] && command -v nvcc >/dev/null; then
   sed -E 's/(^|[^A-Za-z0-9_])(u?int(8|16|32|64)_t)/\1pagejit_\2/g' source.cu >repro.cu
   if nvcc -cubin -o repro.cubin "$@" repro.cu; then result=0; else result=2; fi
 fi
-[ "$result" != 3 ] || echo "no compiler: neither libnvrtc with python3 (NVRTC=FILE names one) nor nvcc" >&2
+[ "$result" != 3 ] ||
+  echo "no compiler: neither libnvrtc with python3 (NVRTC=FILE names one) nor nvcc" >&2
 [ "$result" = 0 ] || exit "$result"
 )sh";
 
 constexpr std::string_view kHostHead = R"sh(#!/bin/sh
-# Compiles source.cu again, as C++ for the CPU emulator, with the options of options.txt and compares the result, repro.so,
-# with kernel.so. CXX=FILE names another compiler.
-# Exit code: 0 the same bytes, 1 other bytes (or nothing to compare with), 2 the compile failed, 3 no compiler.
+# Compiles source.cu again, as C++ for the CPU emulator, with the options of options.txt and
+# compares the result, repro.so, with kernel.so. CXX=FILE names another compiler.
+# Exit code: 0 the same bytes, 1 other bytes (or nothing to compare with), 2 the compile failed,
+# 3 no compiler.
 set -u
 umask 077
 cd "$(dirname "$0")" || exit 3
@@ -113,20 +121,24 @@ cd "$(dirname "$0")" || exit 3
 constexpr std::string_view kHostBody = R"sh(
 rm -f repro.so
 compiler=${CXX:-$compiler}
-command -v "$compiler" >/dev/null || { echo "no compiler $compiler: CXX=FILE names another" >&2; exit 3; }
-# The names of the file and of its folder are part of the debug information; the folder is mapped away.
+command -v "$compiler" >/dev/null ||
+  { echo "no compiler $compiler: CXX=FILE names another" >&2; exit 3; }
+# The names of the file and of its folder are part of the debug information; the folder is mapped
+# away.
 work=$(mktemp -d) || exit 3
 trap 'rm -rf "$work"' EXIT
 work=$(cd "$work" && pwd -P)
 cp source.cu "$work/$program_name" || exit 3
 set --
 while IFS= read -r option; do set -- "$@" "$option"; done <options.txt
-(cd "$work" && LC_ALL=C TMPDIR="$work" "$compiler" "$@" "-ffile-prefix-map=$work=." -o image.so "$program_name") || exit 2
+(cd "$work" && LC_ALL=C TMPDIR="$work" "$compiler" "$@" "-ffile-prefix-map=$work=." \
+  -o image.so "$program_name") || exit 2
 cp "$work/image.so" repro.so || exit 2
 )sh";
 
 constexpr std::string_view kCompare = R"sh(
-[ -f "$image" ] || { echo "compiled; nothing to compare with: the first compile had failed"; exit 1; }
+[ -f "$image" ] ||
+  { echo "compiled; nothing to compare with: the first compile had failed"; exit 1; }
 if cmp -s "$image" "$repro"; then
   echo "equal: $repro has the bytes of $image"
 else
