@@ -3,12 +3,10 @@
 namespace pagejit {
 
 double HistogramRecorder::bound(size_t index) const {
-  constexpr double kSteps[] = {1, 2, 5};
-  double decade = 1;  // exact: a power of ten
-  for (size_t i = 3; i <= index; i += 3) decade *= 10;
+  constexpr double kSteps[kNumBounds] = {1,   2,    5,    10,   20,     50,     100,    200,
+                                         500, 1000, 2000, 5000, 10'000, 20'000, 50'000, 100'000};
   // 0.01 and its like have no exact value; divided, they print as they are meant.
-  if (first_bound_ < 1) return kSteps[index % 3] * decade / (1 / first_bound_);
-  return kSteps[index % 3] * decade * first_bound_;
+  return first_bound_ < 1 ? kSteps[index] / (1 / first_bound_) : kSteps[index] * first_bound_;
 }
 
 void HistogramRecorder::record(double value) noexcept {
