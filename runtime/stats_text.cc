@@ -1,4 +1,5 @@
 // EngineStats as text: Prometheus' exposition format and JSON.
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <string_view>
@@ -70,7 +71,7 @@ class PrometheusText {
                  double per_second) {
     head(name, help, "histogram");
     uint64_t below = 0;  // buckets are cumulative
-    for (size_t i = 0; i < histogram.bounds.size(); ++i) {
+    for (size_t i = 0; i < std::min(histogram.bounds.size(), histogram.counts.size()); ++i) {
       below += histogram.counts[i];
       text_ += format("{}_bucket{{le=\"{}\"}} {}\n", name, number(histogram.bounds[i] / per_second),
                       below);
