@@ -133,6 +133,7 @@ Result<std::string> reproducible_metadata(std::string_view blob) {
   Result<KernelMetadata> metadata = parse_metadata(blob);
   if (!metadata) return metadata.status();
   metadata->compile_us = 0;
+  metadata->log.clear();
   return encode_metadata(*metadata);
 }
 

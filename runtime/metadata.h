@@ -47,8 +47,9 @@ std::string encode_metadata(const KernelMetadata& metadata);
 Result<KernelMetadata> parse_metadata(std::string_view blob);
 
 // The same without what differs between two compiles of one source by one compiler: compile_us is
-// 0, which stands for "not known". For bundles, which are the same bytes wherever and however often
-// they are made. kDataCorrupt as parse_metadata().
+// 0, which stands for "not known", and there is no log, since ptxas tells times in it and a C++
+// compiler names of temporary files. For bundles, which are the same bytes wherever and however
+// often they are made. kDataCorrupt as parse_metadata().
 Result<std::string> reproducible_metadata(std::string_view blob);
 // Orders KernelMetadata::compiler: runs of digits compare as numbers, the rest byte by byte, so
 // that NVRTC 12.10 is newer than NVRTC 12.9. What orders two different compilers is without a

@@ -46,6 +46,25 @@ TEST(MetadataTest, TruncationAtEveryByteIsCorrupt) {
   }
 }
 
+TEST(MetadataTest, TwoCompilesHaveTheSameReproducibleMetadata) {
+  KernelMetadata other = sample();
+  other.compile_us = 7;
+  other.log = "ptxas info : Compile time = 201.896 ms\n";
+  const Result<std::string> blob = reproducible_metadata(encode_metadata(sample()));
+  ASSERT_TRUE(blob) << blob.status().to_string();
+  EXPECT_EQ(blob.value(), reproducible_metadata(encode_metadata(other)).value());
+  EXPECT_EQ(blob.value(), reproducible_metadata(*blob).value());
+
+  KernelMetadata expected = sample();
+  expected.compile_us = 0;
+  expected.log.clear();
+  EXPECT_EQ(*parse_metadata(*blob), expected);
+  // What the kernel is stays.
+  other.registers = 1;
+  EXPECT_NE(*blob, reproducible_metadata(encode_metadata(other)).value());
+  EXPECT_EQ(reproducible_metadata("no metadata").status().code(), StatusCode::kDataCorrupt);
+}
+
 TEST(MetadataTest, TrailingBytesAreCorrupt) {
   EXPECT_FALSE(parse_metadata(encode_metadata(sample()) + "\n"));
 }

@@ -12,6 +12,7 @@ class App;
 namespace pagejit::cli {
 
 void add_precompile_command(CLI::App& app, CommandContext& context);
+void add_bundle_command(CLI::App& app, CommandContext& context);
 void add_render_command(CLI::App& app, CommandContext& context);
 void add_explain_command(CLI::App& app, CommandContext& context);
 void add_check_command(CLI::App& app, CommandContext& context);

@@ -1,0 +1,56 @@
+// BundleBuilder: gathers kernels from cache directories and bundles and writes them as one bundle.
+// The same kernels give the same bytes, wherever and in how many parts they were compiled.
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/bundle_writer.h"
+#include "cache/disk_cache.h"
+#include "pagejit/status.h"
+#include "runtime/metadata.h"
+
+namespace pagejit::cli {
+
+struct BundleBuilderCounts {
+  uint64_t added = 0;          // equal ones counted each time
+  uint64_t other_targets = 0;  // left out
+  uint64_t corrupt = 0;        // left out; the directory has set them aside
+  uint64_t unknown = 0;  // left out: metadata that this version does not read, so that no kernel of
+                         // it would be taken from the bundle either
+};
+
+class BundleBuilder {
+ public:
+  // only_targets: as Target::to_string(); empty = all.
+  explicit BundleBuilder(std::vector<std::string> only_targets = {});
+
+  // Every kernel of a cache directory (one that holds v1/) or of a bundle. kNotFound where there is
+  // nothing at `path`, kCacheError where it cannot be read, kDataCorrupt for a damaged bundle,
+  // kInvalidArgument where it holds another kernel under the key of one that was added.
+  Status add_path(const std::string& path);
+  // Only bundles, and these byte by byte, whatever their metadata: kDataCorrupt for what is none.
+  Status add_bundle_verbatim(const std::string& path);
+  // One kernel, made reproducible (runtime/metadata.h); the bytes are kept in memory.
+  Status add_entry(const cache::Entry& entry);
+
+  const BundleBuilderCounts& counts() const { return counts_; }
+  size_t num_entries() const { return writer_.num_entries(); }
+
+  // As cache::BundleWriter::write_file().
+  Status write_file(const std::string& path) const { return writer_.write_file(path); }
+
+ private:
+  Status add_directory(const std::string& path);
+  Status add_bundle(const std::string& path, bool verbatim);
+  Status add(const cache::Entry& entry, cache::BundleWriter::Reread reread);
+
+  const std::vector<std::string> only_targets_;
+  BundleBuilderCounts counts_;
+  cache::BundleWriter writer_;
+};
+
+}  // namespace pagejit::cli
