@@ -163,8 +163,9 @@ void verify(const BundleFlags& flags, CommandContext& context) {
   }
   context.out << text << "\n";
   if (!keys.empty() && signature.verdict != cache::SignatureVerdict::kTrusted) {
-    context.fail(Status(StatusCode::kDataCorrupt, flags.bundle + ": is not signed by a key of --key"),
-                 ExitCode::kVerification);
+    context.fail(
+        Status(StatusCode::kDataCorrupt, flags.bundle + ": is not signed by a key of --key"),
+        ExitCode::kVerification);
   }
   if (const Status status = (*bundle)->verify(); !status) fail(status, context);
 }
@@ -218,9 +219,8 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
   bundle->require_subcommand(1);
   const auto flags = std::make_shared<BundleFlags>();
 
-  CLI::App* command =
-      add_action(*bundle, context, "create", "One bundle of all kernels of cache directories",
-                 flags, create);
+  CLI::App* command = add_action(*bundle, context, "create",
+                                 "One bundle of all kernels of cache directories", flags, create);
   command->add_option("--from", flags->from, "A cache directory or a bundle; may be repeated")
       ->type_name("PATH")
       ->required();
@@ -239,8 +239,8 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
   command->add_option("bundles", flags->from, "The bundles")->type_name("BUNDLE")->required();
   add_output(*command, flags.get(), "The bundle to write", true);
 
-  command = add_action(*bundle, context, "verify", "Read all of a bundle and check it", flags,
-                       verify);
+  command =
+      add_action(*bundle, context, "verify", "Read all of a bundle and check it", flags, verify);
   add_bundle_argument(*command, flags.get());
   command
       ->add_option("--key", flags->keys,

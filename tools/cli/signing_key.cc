@@ -28,8 +28,7 @@ Result<cache::PublicKey> make_signing_key(const std::string& path) {
   const Result<std::unique_ptr<cache::Signer>> signer = make_sodium_signer(seed);
   if (!signer) return signer.status();
   cache::FileDescriptor file;
-  int error =
-      cache::open_named_file(&file_system, path, O_WRONLY | O_CREAT | O_EXCL, 0600, &file);
+  int error = cache::open_named_file(&file_system, path, O_WRONLY | O_CREAT | O_EXCL, 0600, &file);
   if (error != 0) return failed(error, path, "cannot be made");
   error = cache::write_all(&file_system, file.get(), cache::to_hex(seed) + "\n");
   if (error == 0) error = cache::sync_file(&file_system, file.get());

@@ -94,10 +94,9 @@ TEST_F(BundleCommandTest, ShardsMergeToTheBytesOfOneRun) {
 TEST_F(BundleCommandTest, OnlyTheTargetsAskedForAreTaken) {
   const std::string from =
       fill("cache", {kernel(1, "sm_90a"), kernel(2, "sm_80"), kernel(3, "host")});
-  EXPECT_THAT(run_well({"create", "--from", from, "-o", path("x.pjb"), "--only-target",
-                        "sm_80,host"})
-                  .out,
-              HasSubstr("2 kernels"));
+  EXPECT_THAT(
+      run_well({"create", "--from", from, "-o", path("x.pjb"), "--only-target", "sm_80,host"}).out,
+      HasSubstr("2 kernels"));
   const CommandResult listed = run_well({"ls", path("x.pjb")});
   EXPECT_THAT(listed.out, HasSubstr("sm_80"));
   EXPECT_THAT(listed.out, testing::Not(HasSubstr("sm_90a")));
@@ -113,7 +112,8 @@ TEST_F(BundleCommandTest, WhatCannotBeTakenIsLeftOutAndSaid) {
   older.metadata = "pagejit-kernel 1\n";
   const std::string from = fill("cache", {older, kernel(2), kernel(3)});
   const cache::Key key = kernel(2).key;
-  std::ofstream(from + "/v1/objects/" + to_hex(key.source).substr(0, 2) + "/" + key.file_name())
+  std::ofstream(from + "/v1/objects/" + cache::to_hex(key.source).substr(0, 2) + "/" +
+                key.file_name())
       << "damaged";
   const CommandResult result = run({"create", "--from", from, "-o", path("x.pjb")});
   EXPECT_EQ(result.exit_code, 0);
