@@ -254,9 +254,6 @@ LookupResult Bundle::read_and_decode(size_t index) const {
   std::string buffer;
   const Result<std::string_view> bytes = read(item.offset, item.size, &buffer);
   if (!bytes) return miss(bytes.status());
-  if (bytes->size() != item.size) {
-    return corrupt_entry(Corruption::kTruncated, name + ": the file ends before it does");
-  }
   Corruption kind{};
   Result<Entry> entry = decode_entry(*bytes, item.key, &kind);
   if (!entry) return corrupt_entry(kind, name + ": " + entry.status().message());

@@ -229,5 +229,21 @@ TEST_F(BundleFileTest, AHugeSparseFileOfZerosIsRefusedAtOnce) {
   EXPECT_EQ(bundle.status().code(), StatusCode::kDataCorrupt);
 }
 
+TEST_F(BundleFileTest, MoreEntriesThanAnyBundleHasAreRefusedBeforeTheIndexIsRead) {
+  const uint64_t count = kMaxBundleEntries + 1;
+  const uint64_t size = 400 * count;  // large enough for them all; sparse
+  std::string header = bytes_.substr(0, 64);
+  put(&header, 16, count);
+  put(&header, 24, size);
+  write_file(path_, header, 0644);
+  ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(size)), 0);
+  const int before = file_system_->num_calls();
+  const auto bundle = Bundle::open_file(path_, options_);
+  ASSERT_FALSE(bundle);
+  EXPECT_EQ(bundle.status().code(), StatusCode::kDataCorrupt);
+  EXPECT_THAT(bundle.status().message(), HasSubstr("claims 1048577 entries"));
+  EXPECT_EQ(file_system_->num_calls() - before, 4);  // open, stat, read the header, close
+}
+
 }  // namespace
 }  // namespace pagejit::cache

@@ -307,6 +307,14 @@ TEST(BundleTest, NumbersAtIntegerLimitsAreFound) {
   }
 }
 
+TEST(BundleTest, ACountWhoseBytesWrapAroundIsFoundBeforeTheIndexIsRead) {
+  for (uint64_t bytes_each : {112, 240}) {
+    std::string bytes = bundle_of(example_entries(3));
+    put(&bytes, 16, UINT64_MAX / bytes_each + 1);
+    expect_refused(bytes, "claims " + std::to_string(UINT64_MAX / bytes_each + 1) + " entries");
+  }
+}
+
 TEST(BundleTest, AnotherCountWithARightDigestIsFound) {
   const std::string bytes = bundle_of(example_entries(3));
   for (uint64_t count : {0, 1, 2, 4}) {

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <utility>
+
+#include "cache/bundle.h"
+#include "cache/disk_cache.h"
+#include "runtime/metadata.h"
 
 namespace pagejit::cli {
 namespace {
@@ -14,14 +19,11 @@ Result<cache::Entry> reproducible(cache::Entry entry) {
   return entry;
 }
 
-Status missing(const cache::Key& key) {
-  return Status(StatusCode::kCacheError, key.name() + ": was removed while the bundle was written");
-}
-
 // The entry of a look-up, or why there is none.
 Result<cache::Entry> entry_of(const cache::LookupResult& found, const cache::Key& key) {
   if (found.entry) return *found.entry;
-  return found.status ? missing(key) : found.status;
+  if (!found.status) return found.status;
+  return Status(StatusCode::kNotFound, key.name() + ": there is no such kernel (any more)");
 }
 
 }  // namespace
@@ -46,7 +48,22 @@ Status BundleBuilder::add(const cache::Entry& entry, cache::BundleWriter::Reread
   return writer_.add(*to_add, std::move(reread));
 }
 
-Status BundleBuilder::add_entry(const cache::Entry& entry) { return add(entry, nullptr); }
+Status BundleBuilder::add_stored(const cache::Key& key, Lookup lookup) {
+  const Result<cache::Entry> entry = entry_of(lookup(), key);
+  if (!entry) return entry.status();
+  return add(*entry, [key, lookup = std::move(lookup)]() -> Result<cache::Entry> {
+    Result<cache::Entry> again = entry_of(lookup(), key);
+    return again ? reproducible(std::move(again).value()) : again;
+  });
+}
+
+Status BundleBuilder::add_verbatim(const cache::Key& key, const Lookup& lookup) {
+  const auto read = [key, lookup] { return entry_of(lookup(), key); };
+  const Result<cache::Entry> entry = read();
+  if (!entry) return entry.status();
+  ++counts_.added;
+  return writer_.add(*entry, read);
+}
 
 Status BundleBuilder::add_path(const std::string& path) {
   std::error_code error;
@@ -86,14 +103,9 @@ Status BundleBuilder::add_bundle(const std::string& path, bool verbatim) {
   if (!opened) return opened.status();
   const std::shared_ptr<const cache::Bundle> bundle = std::move(opened).value();
   for (size_t i = 0; i < bundle->num_entries(); ++i) {
-    const auto read = [bundle, i, verbatim]() -> Result<cache::Entry> {
-      Result<cache::Entry> entry = entry_of(bundle->read_item(i), bundle->item(i).key);
-      return entry && !verbatim ? reproducible(std::move(entry).value()) : entry;
-    };
-    const Result<cache::Entry> entry = entry_of(bundle->read_item(i), bundle->item(i).key);
-    if (!entry) return entry.status();
-    if (verbatim) ++counts_.added;
-    const Status status = verbatim ? writer_.add(*entry, read) : add(*entry, read);
+    const cache::Key key = bundle->item(i).key;
+    const auto lookup = [bundle, i] { return bundle->read_item(i); };
+    const Status status = verbatim ? add_verbatim(key, lookup) : add_stored(key, lookup);
     if (!status) return status.with_context(path);
   }
   return Status::ok();

@@ -4,14 +4,14 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "cache/bundle_writer.h"
-#include "cache/disk_cache.h"
+#include "cache/entry.h"
+#include "cache/layer.h"
 #include "pagejit/status.h"
-#include "runtime/metadata.h"
 
 namespace pagejit::cli {
 
@@ -34,8 +34,11 @@ class BundleBuilder {
   Status add_path(const std::string& path);
   // Only bundles, and these byte by byte, whatever their metadata: kDataCorrupt for what is none.
   Status add_bundle_verbatim(const std::string& path);
-  // One kernel, made reproducible (runtime/metadata.h); the bytes are kept in memory.
-  Status add_entry(const cache::Entry& entry);
+  // One stored kernel, made reproducible (runtime/metadata.h). `lookup` is called now and again
+  // when the bundle is written, so what it looks into must live as long as this object. kNotFound
+  // where it finds nothing, else its status.
+  using Lookup = std::function<cache::LookupResult()>;
+  Status add_stored(const cache::Key& key, Lookup lookup);
 
   const BundleBuilderCounts& counts() const { return counts_; }
   size_t num_entries() const { return writer_.num_entries(); }
@@ -46,6 +49,7 @@ class BundleBuilder {
  private:
   Status add_directory(const std::string& path);
   Status add_bundle(const std::string& path, bool verbatim);
+  Status add_verbatim(const cache::Key& key, const Lookup& lookup);
   Status add(const cache::Entry& entry, cache::BundleWriter::Reread reread);
 
   const std::vector<std::string> only_targets_;

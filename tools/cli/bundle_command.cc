@@ -217,6 +217,15 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
   CLI::App* bundle =
       app.add_subcommand("bundle", "Make, list, merge, verify and sign bundles of kernels");
   bundle->require_subcommand(1);
+  // Before the subcommands, which take it over.
+  bundle->footer(std::string("Examples:\n"
+                             "  pagejit bundle create --from ~/.cache/pagejit -o kernels.pjb\n"
+                             "  pagejit bundle merge shard1.pjb shard2.pjb -o kernels.pjb\n"
+                             "  pagejit bundle keygen -o signing.key\n"
+                             "  pagejit bundle sign kernels.pjb --key-file signing.key\n"
+                             "  pagejit bundle verify kernels.pjb --key 0123...\n\n"
+                             "Signatures need libsodium (Debian: libsodium23).\n\n") +
+                 kExitCodeHelp);
   const auto flags = std::make_shared<BundleFlags>();
 
   CLI::App* command = add_action(*bundle, context, "create",
@@ -257,15 +266,6 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
   command = add_action(*bundle, context, "keygen", "Make a signing key; prints its public key",
                        flags, generate_key);
   add_output(*command, flags.get(), "The secret key's file, which must not exist", true);
-
-  bundle->footer(std::string("Examples:\n"
-                             "  pagejit bundle create --from ~/.cache/pagejit -o kernels.pjb\n"
-                             "  pagejit bundle merge shard1.pjb shard2.pjb -o kernels.pjb\n"
-                             "  pagejit bundle keygen -o signing.key\n"
-                             "  pagejit bundle sign kernels.pjb --key-file signing.key\n"
-                             "  pagejit bundle verify kernels.pjb --key 0123...\n\n"
-                             "Signatures need libsodium (Debian: libsodium23).\n\n") +
-                 kExitCodeHelp);
 }
 
 }  // namespace pagejit::cli
