@@ -229,6 +229,22 @@ TEST_F(BundleFileTest, AHugeSparseFileOfZerosIsRefusedAtOnce) {
   EXPECT_EQ(bundle.status().code(), StatusCode::kDataCorrupt);
 }
 
+TEST_F(BundleFileTest, AnItemLargerThanAnyEntryIsRefusedBeforeItIsRead) {
+  const uint64_t size = 64 + 112 + kMaxEntryBytes + 1 + 32;
+  std::string bytes = bundle_of({entries_[0]}).substr(0, 64 + 112);
+  put(&bytes, 24, size);
+  put(&bytes, 64 + 72, kMaxEntryBytes + 1);
+  const std::string_view view = bytes;
+  const Digest digest = sha256({view.substr(0, 32), view.substr(64)});
+  bytes.replace(32, 32, as_bytes(digest));
+  write_file(path_, bytes, 0644);
+  ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(size)), 0);  // sparse
+  const auto bundle = Bundle::open_file(path_, options_);
+  ASSERT_FALSE(bundle);
+  EXPECT_EQ(bundle.status().code(), StatusCode::kDataCorrupt);
+  EXPECT_THAT(bundle.status().message(), HasSubstr("has size 268435457"));
+}
+
 TEST_F(BundleFileTest, MoreEntriesThanAnyBundleHasAreRefusedBeforeTheIndexIsRead) {
   const uint64_t count = kMaxBundleEntries + 1;
   const uint64_t size = 400 * count;  // large enough for them all; sparse

@@ -359,6 +359,17 @@ TEST(BundleTest, GapsAndOverlapsAreFound) {
   }
 }
 
+TEST(BundleTest, AnItemSmallerThanAnyEntryIsFound) {
+  std::string bytes = bundle_of(example_entries(2));
+  const uint64_t begin = 64 + 2 * 112;
+  const uint64_t size = load_little_endian(bytes, 64 + 72, 8);
+  put(&bytes, 64 + 72, 127);
+  put(&bytes, 64 + 112 + 64, begin + 127);
+  put(&bytes, 64 + 112 + 72, 2 * size - 127);
+  fix_digests(&bytes, 2);
+  expect_refused(bytes, "item 0 of its index has size 127, must be in [128, 268435456]");
+}
+
 TEST(BundleTest, ASignatureByATrustedKeyIsAccepted) {
   const std::vector<Entry> entries = example_entries(2);
   const FakeSigner signer(1);

@@ -179,12 +179,18 @@ TEST_F(BundleWriterFileTest, SigningKeepsTheBundleAndReplacesTheSignature) {
 TEST_F(BundleWriterFileTest, ADamagedBundleIsNotSigned) {
   std::string damaged = bytes_;
   damaged[damaged.size() - 50] ^= 1;
-  write_file(path_, damaged, 0644);
-  const auto bundle = Bundle::open_file(path_);
-  ASSERT_TRUE(bundle);
-  EXPECT_EQ(sign_bundle(**bundle, path_, FakeSigner(1), file_system_.get()).code(),
-            StatusCode::kDataCorrupt);
-  EXPECT_EQ(read_file(path_), damaged);
+  std::string right_digest = damaged;
+  fix_digests(&right_digest, entries_.size());
+  std::string wrong_digest = bytes_;
+  wrong_digest.back() ^= 1;
+  for (const std::string& bytes : {damaged, right_digest, wrong_digest}) {
+    write_file(path_, bytes, 0644);
+    const auto bundle = Bundle::open_file(path_);
+    ASSERT_TRUE(bundle);
+    EXPECT_EQ(sign_bundle(**bundle, path_, FakeSigner(1), file_system_.get()).code(),
+              StatusCode::kDataCorrupt);
+    EXPECT_EQ(read_file(path_), bytes);
+  }
 }
 
 }  // namespace
