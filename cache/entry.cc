@@ -73,6 +73,18 @@ std::optional<Digest> stored_checksum(std::string_view bytes) {
   return digest_at(bytes, kEntryChecksumOffset);
 }
 
+bool is_of_other_version(std::string_view bytes) {
+  return bytes.starts_with(kMagic) && bytes.size() >= kFlagsOffset &&
+         load_little_endian(bytes, kVersionOffset, 4) != kEntryFormatVersion;
+}
+
+std::string unchecked_metadata(std::string_view bytes) {
+  if (!stored_checksum(bytes)) return {};
+  const uint64_t size = load_little_endian(bytes, kMetadataSizeOffset, 8);
+  if (size > bytes.size() - kEntryHeaderBytes) return {};
+  return std::string(bytes.substr(kEntryHeaderBytes, size));
+}
+
 Result<std::string> encode_entry(const Entry& entry) {
   const size_t room = kMaxEntryBytes - kEntryHeaderBytes;
   if (entry.metadata.size() > room || entry.image.size() > room - entry.metadata.size()) {

@@ -75,6 +75,12 @@ Digest checksum_of(const Entry& entry);
 // looked at.
 std::optional<Digest> stored_checksum(std::string_view bytes);
 
+// For tools, from the first bytes of a file, without any checksum: whether they are the beginning
+// of an entry of another format version, and the metadata of one of this version ("" where they are
+// not, or where it does not end within them).
+bool is_of_other_version(std::string_view bytes);
+std::string unchecked_metadata(std::string_view bytes);
+
 // Checks everything but the key. kDataCorrupt says in a sentence what is wrong; `corruption`, if
 // not null, is then set.
 Result<Entry> decode_entry(std::string_view bytes, Corruption* corruption = nullptr);

@@ -63,6 +63,8 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
 #ifdef PAGEJIT_WITH_BENCH
   add_bench_command(app, context);
 #endif
+  add_cache_command(app, context);
+  add_key_command(app, context);
   add_doctor_command(app, context);
   add_version_command(app, context);
 }

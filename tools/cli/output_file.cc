@@ -10,8 +10,6 @@
 #include <fstream>
 #include <optional>
 
-#include "cache/cache_directory.h"
-
 namespace pagejit::cli {
 namespace {
 
@@ -39,13 +37,20 @@ Status write_output(const std::string& path, const std::string& text, std::ostre
   return Status::ok();
 }
 
-Status check_cache_directory(const EngineOptions& options) {
-  const cache::DirectoryChoice choice =
+Result<cache::DirectoryChoice> find_cache_directory(const EngineOptions& options) {
+  cache::DirectoryChoice choice =
       cache::resolve_cache_directory(options.cache_dir, environment_variable);
   if (choice.path.empty()) {
     return Status(StatusCode::kCacheError,
                   "there is no cache directory to store kernels in: " + choice.reason);
   }
+  return choice;
+}
+
+Status check_cache_directory(const EngineOptions& options) {
+  const Result<cache::DirectoryChoice> found = find_cache_directory(options);
+  if (!found) return found.status();
+  const cache::DirectoryChoice& choice = *found;
   namespace fs = std::filesystem;
   std::error_code error;
   fs::create_directories(choice.path, error);

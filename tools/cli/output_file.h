@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string>
 
+#include "cache/cache_directory.h"
 #include "pagejit/engine.h"
 
 namespace pagejit::cli {
@@ -11,6 +12,10 @@ namespace pagejit::cli {
 // Writes `text` to `path` ("-": to `out`). kCacheError, exit code 4, with the reason where that
 // fails.
 Status write_output(const std::string& path, const std::string& text, std::ostream& out);
+
+// The directory that an engine with these options keeps its kernels in. kCacheError where there is
+// none, with the reason.
+Result<cache::DirectoryChoice> find_cache_directory(const EngineOptions& options);
 
 // Whether kernels can be kept where the options say: makes the directory and a file in it.
 // kCacheError with the reason.
