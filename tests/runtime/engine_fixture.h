@@ -60,6 +60,7 @@ class FakeCompiler final : public Compiler {
     image.report.static_shared_bytes = 16;
     image.compile_ms = 12.5;
     image.compiler_identity = identity_text;
+    image.compiler = identity_text;
     return image;
   }
 

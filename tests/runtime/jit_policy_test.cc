@@ -170,6 +170,17 @@ TEST_F(JitPolicyTest, ErrorWithoutACompilerTakesAnyCompilersEntryAndElseNamesThe
   EXPECT_EQ(told[1].key.size(), 64u) << "there is no compiler to name";
 }
 
+TEST_F(JitPolicyTest, WithoutACompilerTheEntryOfTheNewestOneIsTaken) {
+  std::string newest;
+  for (const char* version : {"fake 9.0", "fake 12.10", "fake 12.9", "fake 2.0"}) {
+    nvrtc->identity_text = version;
+    const std::string key = precompiled().key;
+    if (version == std::string("fake 12.10")) newest = key;
+  }
+  nvrtc->available = false;
+  EXPECT_EQ(prepare(*engine_with(JitPolicy::kError), kSpec).info().key, newest);
+}
+
 TEST_F(JitPolicyTest, ErrorDoesNotOpenTheRealNvrtc) {
   EngineOptions real = options();
   real.jit = JitPolicy::kError;

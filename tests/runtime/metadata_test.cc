@@ -93,6 +93,21 @@ TEST(MetadataTest, HugeLogLengthIsCorrupt) {
   EXPECT_FALSE(parse_metadata(blob));
 }
 
+TEST(MetadataTest, CompilersAreOrderedByTheNumbersInTheirVersions) {
+  const char* const ascending[] = {"",           "NVRTC 9.2",    "NVRTC 12.4",
+                                   "NVRTC 12.9", "NVRTC 12.10",  "NVRTC 13",
+                                   "NVRTC 13.0", "NVRTC 13.0.1", "NVRTC 99999999999999999999.1",
+                                   "g++ 12.2.0", "g++ 12.10.0"};
+  for (size_t a = 0; a < std::size(ascending); ++a) {
+    for (size_t b = 0; b < std::size(ascending); ++b) {
+      EXPECT_EQ(is_newer_compiler(ascending[a], ascending[b]), a > b)
+          << ascending[a] << " and " << ascending[b];
+    }
+  }
+  EXPECT_FALSE(is_newer_compiler("g++ 012", "g++ 12"));
+  EXPECT_FALSE(is_newer_compiler("g++ 12", "g++ 012"));
+}
+
 TEST(MetadataTest, OtherVersionIsCorrupt) {
   std::string blob = encode_metadata(sample());
   blob.replace(blob.find(" 3\n"), 3, " 2\n");

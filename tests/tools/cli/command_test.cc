@@ -81,6 +81,18 @@ TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
        {"explain", "--head-size", "100", "--group-size", "4", "--arch", "sm_80"},
        1,
        "head_size 100"},
+      {"key of nothing", {"key", "--arch", "sm_80"}, 1, "--head-size is missing"},
+      {"key without a compiler",
+       {"key", "--head-size", "128", "--group-size", "4", "--arch", "sm_80", "--nvrtc",
+        "/nonexistent"},
+       3,
+       "/nonexistent"},
+      {"cache without an action", {"cache"}, 1, "A subcommand is required"},
+      {"a cache directory that is none",
+       {"cache", "stats", "--cache-dir", "/dev/null"},
+       4,
+       "/dev/null is a device; it must be a directory"},
+      {"extract without a file", {"cache", "extract", "ab"}, 1, "--output is required"},
       {"check's cascade", {"check", "--cascade", "33"}, 1, "--cascade 33: must be in [1, 32]"},
       {"check's batches", {"check", "--batches", "0"}, 1, "--batches 0: must be in [1, 1000]"},
       {"a driver", {"check", "--driver", "/nonexistent/libcuda.so"}, 3, "/nonexistent/libcuda.so"},
@@ -187,7 +199,7 @@ TEST(CommandTest, EveryHelpHasExamples) {
   const CommandRunner runner;
   EXPECT_THAT(runner.run({"--help"}).out, HasSubstr("Examples:\n  pagejit "));
   for (const char* command :
-       {"precompile", "render", "explain", "check", "demo", "doctor", "bundle"}) {
+       {"precompile", "render", "explain", "check", "demo", "doctor", "bundle", "cache", "key"}) {
     const CommandResult result = runner.run({command, "--help"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: pagejit " + std::string(command)));
