@@ -35,7 +35,7 @@ downloading() {
 have_command() { command -v "$1" >/dev/null 2>&1; }
 have_file() { local path; for path in "$@"; do [ -e "$path" ] && return 0; done; return 1; }
 have_header() { have_file "/usr/include/$1" "/usr/local/include/$1"; }
-have_library() { compgen -G "/usr/lib/*/$1" >/dev/null || compgen -G "/usr/lib/$1" >/dev/null || compgen -G "/usr/local/lib/$1" >/dev/null; }
+have_library() { local name; for name in "$@"; do have_archive "$name" && return 0; done; return 1; }
 have_archive() { have_file /usr/lib/*/"$1" "/usr/lib/$1" "/usr/local/lib/$1"; }
 cmake_is_recent() { have_command cmake && [ "$(printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1)" = 3.25 ]; }
 
@@ -55,7 +55,12 @@ needs libbenchmark-dev have_header benchmark/benchmark.h
 needs libcli11-dev have_header CLI/CLI.hpp
 needs nlohmann-json3-dev have_header nlohmann/json.hpp
 needs libssl-dev have_archive libcrypto.a
-needs libsodium23 have_library 'libsodium.so.*'
+needs libsodium23 have_library libsodium.so.23 libsodium.so.26
+needs libcurl4 have_library libcurl.so.4 libcurl-gnutls.so.4
+needs openssl have_command openssl
+# nginx (for tests) is unpacked in .deps, not installed: its package would start a server on port 80.
+fetch_nginx=no
+have_file /usr/sbin/nginx /usr/local/sbin/nginx "$deps/nginx/usr/sbin/nginx" || fetch_nginx=yes
 
 # ---- CUDA ------------------------------------------------------------------------------------------------------------
 wheels_are_unpacked() {
@@ -79,14 +84,17 @@ fi
 
 if [ "$check_only" = yes ]; then
   [ ${#missing[@]} -eq 0 ] || echo "missing Debian packages: ${missing[*]}"
+  [ "$fetch_nginx" = no ] || echo "missing: the Debian package nginx, unpacked in .deps"
   [ "$fetch_wheels" = no ] || echo "missing: NVIDIA's wheels for CUDA $wheel (NVRTC and cuda.h)"
-  [ ${#missing[@]} -eq 0 ] && [ "$fetch_wheels" = no ]
+  [ ${#missing[@]} -eq 0 ] && [ "$fetch_nginx" = no ] && [ "$fetch_wheels" = no ]
   exit
 fi
 
-if [ ${#missing[@]} -gt 0 ]; then
-  say "installing ${missing[*]}"
-  have_command apt-get || fail "no apt-get on this machine; install what these Debian packages hold: ${missing[*]}"
+if [ ${#missing[@]} -gt 0 ] || [ "$fetch_nginx" = yes ]; then
+  wanted=("${missing[@]}")
+  [ "$fetch_nginx" = no ] || wanted+=(nginx)
+  say "installing ${wanted[*]}"
+  have_command apt-get || fail "no apt-get on this machine; install what these Debian packages hold: ${wanted[*]}"
   as_root=()
   if [ "$(id -u)" -ne 0 ]; then
     have_command sudo || fail "not root, and no sudo; as root run: apt-get install --no-install-recommends ${missing[*]}"
@@ -98,8 +106,16 @@ if [ ${#missing[@]} -gt 0 ]; then
   logged() { "$@" >"$deps/setup.log" 2>&1 </dev/null || { tail -n 40 "$deps/setup.log" >&2; fail "failed: $*"; }; }
   apt=("${as_root[@]}" apt-get -q -y -o Dpkg::Use-Pty=0)
   downloading logged "${apt[@]}" update
-  downloading logged "${apt[@]}" install --no-install-recommends --download-only "${missing[@]}"
-  logged "${apt[@]}" install --no-install-recommends "${missing[@]}"
+  if [ ${#missing[@]} -gt 0 ]; then
+    downloading logged "${apt[@]}" install --no-install-recommends --download-only "${missing[@]}"
+    logged "${apt[@]}" install --no-install-recommends "${missing[@]}"
+  fi
+  if [ "$fetch_nginx" = yes ]; then
+    packages=$(mktemp -d "$deps/packages.XXXXXX")
+    (cd "$packages" && downloading logged apt-get -q download nginx)
+    logged dpkg-deb -x "$packages"/nginx_*.deb "$deps/nginx"
+    rm -rf "$packages"
+  fi
 fi
 
 if [ "$fetch_wheels" = yes ]; then
