@@ -112,7 +112,7 @@ if [ ${#missing[@]} -gt 0 ] || [ "$fetch_nginx" = yes ]; then
   fi
   if [ "$fetch_nginx" = yes ]; then
     packages=$(mktemp -d "$deps/packages.XXXXXX")
-    (cd "$packages" && downloading logged apt-get -q download nginx)
+    downloading logged env -C "$packages" apt-get -q download nginx
     logged dpkg-deb -x "$packages"/nginx_*.deb "$deps/nginx"
     rm -rf "$packages"
   fi

@@ -58,13 +58,13 @@ say "$(sum_up release)"
 
 if [ "$sanitizers" = yes ]; then
   begin=$(now)
-  build asan --target cache_test generator_test jit_test runtime_test models_test \
+  build asan --target cache_test generator_test jit_test remote_test runtime_test models_test \
     pagejit_emulator_test attention_sweep_test ragged_test latent_test
   say "sanitizer build: $(seconds_since "$begin") s"
   # The library's host code. What runs device code on the emulator's fibers, compiles many kernels or needs the plain
   # build's timing says so with a label.
   ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" \
-    -L '^(cache|generator|jit|runtime|models)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
+    -L '^(cache|generator|jit|remote|runtime|models)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
   # Kernels on the emulator: what AddressSanitizer finds there, and a sweep of attention.
   ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" -R '^AsanTest\.|_asan\.' || status=$?
 fi

@@ -131,7 +131,7 @@ TEST(LyingServerTest, AHeaderWithoutEndIsBrokenOff) {
     });
     RemoteStore store(options_for(server.url()));
     EXPECT_EQ(lookup_in_time(store, entry().key).outcome, LookupOutcome::kMiss) << line;
-    EXPECT_EQ(store.stats().failures_total(), 1) << line;
+    EXPECT_EQ(failures(store, HttpFailure::kProtocol), 1) << line;
   }
 }
 

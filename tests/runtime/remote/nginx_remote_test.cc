@@ -295,13 +295,14 @@ TEST_F(NginxRemoteTest, RedirectsAreFollowedThreeTimes) {
                       "location ~ ^/a(/.*)$ { return 301 /1$1; }\n"
                       "location ~ ^/b(/.*)$ { return 308 /a$1; }\n"
                       "location /loop { return 302 $request_uri; }\n"
+                      "location /ftp { return 302 ftp://127.0.0.1:1/; }\n"
                       "location /file { return 302 file:///etc/passwd; }\n"});
   put_there(entry_, *encode_entry(entry_));
   for (const char* path : {"/0", "/1", "/a"}) {
     RemoteStore store(options_for(server_->url() + path));
     EXPECT_EQ(store.lookup(entry_.key).outcome, LookupOutcome::kHit) << path;
   }
-  for (const char* path : {"/b", "/loop", "/file"}) {
+  for (const char* path : {"/b", "/loop", "/ftp", "/file"}) {
     RemoteStore store(options_for(server_->url() + path));
     EXPECT_EQ(lookup_in_time(store, entry_.key).outcome, LookupOutcome::kMiss) << path;
     EXPECT_EQ(failures(store, HttpFailure::kRedirect), 1) << path;
