@@ -71,9 +71,9 @@ TEST(RemoteUrlTest, NamesAndPasswordsAreInNoMessage) {
   ASSERT_TRUE(url);
   EXPECT_EQ(url->base, "https://user:secret@h/p");
   EXPECT_EQ(url->visible, "https://h/p");
-  for (const char* text :
-       {"user:secret@h/p", "http:/user:secret@h/p", "http://user:secret@h:x/",
-        "http://user:sec/ret@h/", "http://user:secret@@h/?", "http://u:secret@"}) {
+  for (const char* text : {"user:secret@h/p", "http:/user:secret@h/p", "http://user:secret@h:x/",
+                           "http://user:sec/ret@h/", "http://user:secret@@h/?", "http://u:secret@",
+                           "http://user:p@sec@h/?"}) {
     const Result<RemoteUrl> refused = parse_remote_url(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_THAT(refused.status().message(), Not(HasSubstr("sec"))) << text;

@@ -115,12 +115,14 @@ TEST(StallingServerTest, AConnectionThatNobodyTakesIsGivenUpSoon) {
 
 TEST(StallingServerTest, ARefusedConnectionIsAFailureAtOnce) {
   const int listener = listen_on_loopback(0, 1);
-  const std::string url = "http://127.0.0.1:" + std::to_string(port_of(listener));
+  const std::string port = std::to_string(port_of(listener));
   ::close(listener);
-  RemoteStore store(options_for(url));
+  RemoteStore store(options_for("http://127.0.0.1:" + port));
   const auto begin = steady_clock::now();
-  EXPECT_EQ(store.lookup(entry().key).outcome, LookupOutcome::kMiss);
+  const LookupResult found = store.lookup(entry().key);
   EXPECT_LT(steady_clock::now() - begin, milliseconds(500));
+  EXPECT_EQ(found.outcome, LookupOutcome::kMiss);
+  EXPECT_THAT(found.status.message(), testing::HasSubstr("127.0.0.1 port " + port));  // libcurl's
   EXPECT_EQ(failures(store, HttpFailure::kConnect), 1);
 }
 
