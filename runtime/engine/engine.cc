@@ -6,6 +6,7 @@
 #include "runtime/engine/engine_impl.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/making.h"
+#include "runtime/engine/stored_kernel.h"
 #include "runtime/engine/swap_blocks.h"
 #include "runtime/format.h"
 
@@ -33,7 +34,16 @@ struct EngineFactory {
                                                std::move(trust).value());
     return std::shared_ptr<Engine>(new Engine(std::move(impl)));
   }
+  static Engine::Impl& impl_of(Engine& engine) { return *engine.impl_; }
 };
+
+Result<StoredKernel> find_stored(Engine& engine, const AnySpec& spec, const Target& target) {
+  return guarded([&] { return EngineFactory::impl_of(engine).find_stored(spec, target); });
+}
+
+Result<KernelInfo> precompile_any(Engine& engine, const AnySpec& spec, const Target& target) {
+  return guarded([&] { return EngineFactory::impl_of(engine).precompile(spec, target); });
+}
 
 Result<std::shared_ptr<Engine>> create_engine(EngineOptions options,
                                               EngineDependencies dependencies) {

@@ -365,6 +365,21 @@ Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& t
   return info;
 }
 
+Result<StoredKernel> Engine::Impl::find_stored(const AnySpec& spec, const Target& target) {
+  const Stopwatch stopwatch;
+  const Result<KernelSource> source = render(spec, target);
+  if (!source) return source.status();
+  std::string key;
+  std::optional<StoredImage> image = images.find(*source, compiler_for(target), &key);
+  if (!image) {
+    return Status(StatusCode::kNotFound, format("{} for {} is not stored (key {})", text_of(spec),
+                                                target.to_string(), key));
+  }
+  StoredKernel stored = {image->entry, make_info(*source, *image)};
+  stored.info.prepare_ms = stopwatch.milliseconds();
+  return stored;
+}
+
 Status Engine::Impl::prepare_part(const AnySpec& spec, const Place& place, Stream stream,
                                   const jit::JobOptions& job,
                                   std::shared_ptr<const LoadedKernel>* kernel, KernelInfo* info) {

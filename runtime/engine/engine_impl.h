@@ -18,6 +18,7 @@
 #include "runtime/engine/jit_report.h"
 #include "runtime/engine/kernel_table.h"
 #include "runtime/engine/loaded_kernel.h"
+#include "runtime/engine/stored_kernel.h"
 #include "runtime/engine/trace_recorder.h"
 #include "runtime/engine/stats_file.h"
 
@@ -50,6 +51,7 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   // kDenied, with its event, where prepare_at() would be refused because of a capture.
   Status refuse_in_capture(const AnySpec& spec, const Place& place, Stream stream);
   Result<KernelInfo> precompile(const AnySpec& spec, const Target& target);
+  Result<StoredKernel> find_stored(const AnySpec& spec, const Target& target);
   // Of a kernel that others are launched together with.
   Status prepare_part(const AnySpec& spec, const Place& place, Stream stream,
                       const jit::JobOptions& job, std::shared_ptr<const LoadedKernel>* kernel,

@@ -55,6 +55,7 @@ void parse_and_run(int argc, const char* const* argv, CommandContext& context) {
 
 void add_all_commands(CLI::App& app, CommandContext& context) {
   add_precompile_command(app, context);
+  add_manifest_command(app, context);
   add_bundle_command(app, context);
   add_render_command(app, context);
   add_explain_command(app, context);

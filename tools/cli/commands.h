@@ -13,6 +13,7 @@ namespace pagejit::cli {
 
 void add_precompile_command(CLI::App& app, CommandContext& context);
 void add_bundle_command(CLI::App& app, CommandContext& context);
+void add_manifest_command(CLI::App& app, CommandContext& context);
 void add_render_command(CLI::App& app, CommandContext& context);
 void add_explain_command(CLI::App& app, CommandContext& context);
 void add_check_command(CLI::App& app, CommandContext& context);

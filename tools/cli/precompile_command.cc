@@ -1,14 +1,18 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <fstream>
+#include <functional>
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/precompile_list.h"
+#include "tools/cli/precompile_output.h"
+#include "tools/cli/precompile_repeat.h"
 #include "tools/cli/precompile_run.h"
 #include "tools/cli/work_flags.h"
 
@@ -16,15 +20,19 @@ namespace pagejit::cli {
 namespace {
 
 struct PrecompileFlags {
-  SpecFlags spec;
+  ListFlags list;
   EngineFlags engine;
-  std::vector<std::string> archs;
+  std::vector<std::string> bundles;
   std::string json_path;
+  std::string output_path;
+  bool verify = false;
+  bool reproducible = false;
   bool list_models = false;
 };
 
 // Prints each reason once: a missing NVRTC fails every kernel alike. A log with its numbered source
-// has some thousand lines, so that only the first is printed.
+// has some thousand lines, so that only the first is printed. What fails verification is all
+// printed.
 void print_failures(const std::vector<PrecompileOutcome>& outcomes, CommandContext& context) {
   std::set<std::string> printed;
   bool has_detail = false;
@@ -32,64 +40,85 @@ void print_failures(const std::vector<PrecompileOutcome>& outcomes, CommandConte
     if (!outcome.result || *outcome.result) continue;
     const Status& status = outcome.result->status();
     if (!printed.insert(status.message()).second) continue;
-    context.err << "pagejit: " << outcome.job.target.to_string() << " "
-                << short_spec(outcome.job.spec) << ": " << status.message() << "\n";
+    context.err << "pagejit: ";
+    // The sentences of a verification name their kernel.
+    if (status.code() != StatusCode::kNotFound && status.code() != StatusCode::kDataCorrupt) {
+      context.err << outcome.job.target.to_string() << " " << short_spec(outcome.job.spec) << ": ";
+    }
+    context.err << status.message() << "\n";
     if (!status.detail().empty() && !has_detail) context.err << status.detail() << "\n";
     has_detail = has_detail || !status.detail().empty();
   }
 }
 
-// The targets asked for, else that of the first GPU.
-Result<std::vector<Target>> choose_targets(const PrecompileFlags& flags, Engine& engine) {
-  if (!flags.archs.empty()) return parse_targets(flags.archs);
-  const Result<Target> target = engine.target_of_device(0);
-  if (target) return std::vector<Target>{*target};
-  return Status(StatusCode::kInvalidArgument,
-                "--arch is missing, and there is no GPU whose architecture could stand for it (" +
-                    target.status().message() + ")");
-}
-
-// All pairs that this version serves. A spec of the user's own that it does not is an error; a
-// model's is one more unsupported layer kind.
-Result<std::vector<PrecompileJob>> make_jobs(const std::vector<Target>& targets, bool from_model,
-                                             WorkList* work) {
-  std::vector<PrecompileJob> jobs;
-  for (const Target& target : targets) {
-    for (const KernelSpec& spec : work->specs()) {
-      if (const Status status = supports(spec, target); !status) {
-        if (!from_model || status.code() != StatusCode::kUnsupported) return status;
-        work->unsupported.push_back(short_spec(spec) + " for " + target.to_string() + ": " +
-                                    status.message());
-        continue;
-      }
-      jobs.push_back({spec, target});
-    }
-  }
-  return jobs;
-}
-
-void run_jobs(const PrecompileFlags& flags, Engine& engine, const EngineOptions& options,
-              const std::vector<PrecompileJob>& jobs, Progress* progress, CommandContext& context,
-              std::string* report) {
+int thread_count(const EngineOptions& options) {
   const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
-  const int threads =
-      options.compile_threads > 0 ? options.compile_threads : static_cast<int>(processors);
+  return options.compile_threads > 0 ? options.compile_threads : static_cast<int>(processors);
+}
+
+// One pass over the list with its report.
+std::vector<PrecompileOutcome> run_pass(const std::vector<PrecompileJob>& jobs,
+                                        const PrecompileFunction& function, int threads,
+                                        Progress* progress, CommandContext& context,
+                                        std::string* report) {
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<PrecompileOutcome> outcomes = run_precompile(
-      jobs,
-      [&](const KernelSpec& spec, const Target& target) { return engine.precompile(spec, target); },
-      threads, context.interrupted, progress);
+  std::vector<PrecompileOutcome> outcomes =
+      run_precompile(jobs, function, threads, context.interrupted, progress);
   const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
-  *report = outcome_table(outcomes) + outcome_summary(outcomes, wall.count()) + "\n";
+  *report += outcome_table(outcomes) + outcome_summary(outcomes, wall.count()) + "\n";
   print_failures(outcomes, context);
   context.exit_code = worse(context.exit_code, outcome_exit_code(outcomes));
   if (context.interrupted.load())
     context.exit_code = worse(context.exit_code, ExitCode::kInterrupted);
+  return outcomes;
+}
+
+// Compiles what came out well once more.
+void run_again(const std::vector<PrecompileOutcome>& outcomes, std::shared_ptr<Engine> engine,
+               const EngineOptions& options, Progress* progress, CommandContext& context,
+               std::string* report) {
+  const Result<PrecompileFunction> repeat = repeat_function(std::move(engine), options);
+  if (!repeat) return context.fail(repeat.status());
+  std::vector<PrecompileJob> jobs;
+  for (const PrecompileOutcome& outcome : outcomes) {
+    if (outcome.result && *outcome.result) jobs.push_back(outcome.job);
+  }
+  *report += "compiled again:\n";
+  run_pass(jobs, *repeat, thread_count(options), progress, context, report);
+}
+
+// The passes, and the files that are asked for.
+void run_list(const PrecompileFlags& flags, const std::shared_ptr<Engine>& engine,
+              const EngineOptions& options, const std::vector<PrecompileJob>& jobs,
+              Progress* progress, CommandContext& context, std::string* report) {
+  const std::vector<PrecompileOutcome> outcomes =
+      run_pass(jobs, flags.verify ? verify_function(engine) : make_function(engine),
+               thread_count(options), progress, context, report);
   if (!flags.json_path.empty()) {
     if (const Status s = write_output(flags.json_path, outcome_json(outcomes), context.out); !s) {
       context.fail(s);
     }
   }
+  if (flags.reproducible) run_again(outcomes, engine, options, progress, context, report);
+  if (!flags.output_path.empty()) {
+    if (const Status s = write_bundle_of(flags.output_path, *engine, outcomes); !s) {
+      context.fail(s, s.code() == StatusCode::kNotFound ? ExitCode::kIo : exit_code_of(s));
+    }
+  }
+}
+
+Result<EngineOptions> make_options(const PrecompileFlags& flags,
+                                   std::function<void(const std::string&)> on_log) {
+  Result<EngineOptions> options = make_engine_options(flags.engine, std::move(on_log));
+  if (!options) return options.status();
+  options->bundles.insert(options->bundles.begin(), flags.bundles.begin(), flags.bundles.end());
+  if (flags.verify) return options;
+  if (!options->disk_cache) {
+    return Status(StatusCode::kInvalidArgument,
+                  "PAGEJIT_CACHE=off: must be on, since precompile stores its kernels");
+  }
+  if (Status status = check_cache_directory(*options); !status) return status;
+  return options;
 }
 
 void precompile(const PrecompileFlags& flags, CommandContext& context) {
@@ -97,11 +126,8 @@ void precompile(const PrecompileFlags& flags, CommandContext& context) {
     for (const std::string& type : models::known_model_types()) context.out << type << "\n";
     return;
   }
-  Result<WorkList> work = make_work_list(flags.spec);
-  if (!work) return context.fail(work.status());
   // Nothing is compiled for an architecture that a later word makes illegal.
-  if (const auto targets = parse_targets(flags.archs); !targets)
-    return context.fail(targets.status());
+  if (const Status s = check_list_flags(flags.list); !s) return context.fail(s);
 
   Progress* bar = nullptr;
   const auto on_log = [&](const std::string& line) {
@@ -111,40 +137,58 @@ void precompile(const PrecompileFlags& flags, CommandContext& context) {
       context.err << "pagejit: " << line << "\n";
     }
   };
-  const Result<EngineOptions> options = make_engine_options(flags.engine, on_log);
+  const Result<EngineOptions> options = make_options(flags, on_log);
   if (!options) return context.fail(options.status());
-  if (!options->disk_cache) {
-    return context.fail(
-        Status(StatusCode::kInvalidArgument,
-               "PAGEJIT_CACHE=off: must be on, since precompile stores its kernels"));
-  }
-  if (const Status status = check_cache_directory(*options); !status) return context.fail(status);
   const auto engine = Engine::create(*options);
   if (!engine) return context.fail(engine.status());
-  const auto targets = choose_targets(flags, **engine);
-  if (!targets) return context.fail(targets.status());
-  const auto jobs = make_jobs(*targets, !flags.spec.models.empty(), &*work);
-  if (!jobs) return context.fail(jobs.status());
+  const Result<PrecompileList> list = make_precompile_list(flags.list, **engine);
+  if (!list) return context.fail(list.status());
+  for (const std::string& sentence : list->damaged) context.err << "pagejit: " << sentence << "\n";
 
   const bool json_to_out = flags.json_path == "-";
-  if (!json_to_out) context.out << work->description << std::flush;
+  if (!json_to_out) context.out << list->description << std::flush;
   std::string report;
   {
-    Progress progress(context.err, context.err_is_terminal, jobs->size());
+    const size_t passes = flags.reproducible ? 2 : 1;
+    Progress progress(context.err, context.err_is_terminal, list->jobs.size() * passes);
     bar = &progress;
-    run_jobs(flags, **engine, *options, *jobs, &progress, context, &report);
+    run_list(flags, *engine, *options, list->jobs, &progress, context, &report);
     bar = nullptr;
   }
-  if (!json_to_out && !jobs->empty()) context.out << report;
+  if (!json_to_out && !list->jobs.empty()) context.out << report;
   const uint64_t unstored = (*engine)->stats().publish_failures;
   if (unstored > 0) {
     context.fail(Status(StatusCode::kCacheError, std::to_string(unstored) +
                                                      " kernels could not be stored in the cache "
                                                      "directory; PAGEJIT_LOG=info tells why"));
   }
-  for (const std::string& sentence : work->unsupported) {
+  for (const std::string& sentence : list->unsupported) {
     context.fail(Status(StatusCode::kUnsupported, sentence), ExitCode::kUnsupportedLayers);
   }
+}
+
+void add_list_flags(CLI::App& command, ListFlags* flags) {
+  command
+      .add_option("--manifest", flags->manifests,
+                  "A JSON file that lists kernels (tools/manifest); may be repeated")
+      ->type_name("FILE")
+      ->group("What");
+  command
+      .add_option("--trace", flags->traces,
+                  "A file that a program wrote with PAGEJIT_RECORD; may be repeated")
+      ->type_name("FILE")
+      ->group("What");
+  command
+      .add_option("--arch,-a", flags->archs,
+                  "Targets, separated by commas or repeated: sm_80, sm_90a, sm_100f, host, host_80 "
+                  "(default: the first GPU's). Of manifests and traces only kernels for these")
+      ->type_name("ARCH")
+      ->group("What");
+  command
+      .add_option("--shard", flags->shard,
+                  "Part I of N of the sorted list: the parts are disjoint and together all of it")
+      ->type_name("I/N")
+      ->group("What");
 }
 
 }  // namespace
@@ -153,15 +197,25 @@ void add_precompile_command(CLI::App& app, CommandContext& context) {
   CLI::App* command =
       app.add_subcommand("precompile", "Compile a model's kernels into the cache; needs no GPU");
   const auto flags = std::make_shared<PrecompileFlags>();
-  add_spec_flags(*command, &flags->spec, true);
-  command
-      ->add_option(
-          "--arch,-a", flags->archs,
-          "Targets, separated by commas or repeated: sm_80, sm_90a, sm_100f, host, host_80 "
-          "(default: the first GPU's)")
-      ->type_name("ARCH")
-      ->group("What");
+  add_spec_flags(*command, &flags->list.spec, true);
+  add_list_flags(*command, &flags->list);
   add_engine_flags(*command, &flags->engine, false);
+  command
+      ->add_option("--bundle", flags->bundles,
+                   "A bundle to find kernels in before the cache directory (PAGEJIT_BUNDLES)")
+      ->type_name("FILE")
+      ->group("How");
+  command
+      ->add_option("--output,-o", flags->output_path,
+                   "A file for all of these kernels as one bundle, the same bytes on each build")
+      ->type_name("FILE");
+  CLI::Option* verify = command->add_flag("--verify", flags->verify,
+                                          "Compile nothing: whether all of these kernels are "
+                                          "stored, in the cache directory or bundles");
+  command
+      ->add_flag("--reproducible", flags->reproducible,
+                 "Compile each kernel once more and compare the images byte by byte")
+      ->excludes(verify);
   command
       ->add_option("--json", flags->json_path,
                    "A file for one JSON object per kernel; - is the standard output")
@@ -173,7 +227,9 @@ void add_precompile_command(CLI::App& app, CommandContext& context) {
           "Examples:\n"
           "  pagejit precompile --model Llama-3.1-8B/ --arch sm_80,sm_90a\n"
           "  pagejit precompile --model config.json --tp 4 --dtype f16 --arch sm_90a -j 4\n"
-          "  pagejit precompile --head-size 128 --num-heads 32 --num-kv-heads 8 --arch host\n\n"
+          "  pagejit precompile --head-size 128 --num-heads 32 --num-kv-heads 8 --arch host\n"
+          "  pagejit precompile --manifest fleet.json --shard 1/4 --output part1.pjb\n"
+          "  pagejit precompile --trace record.jsonl --verify\n\n"
           "Compiles whatever PAGEJIT_JIT says.\n\n") +
       kExitCodeHelp);
   command->callback([flags, &context] { precompile(*flags, context); });

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
+#include <variant>
 
+#include "generator/families.h"
+#include "generator/spec_parser.h"
 #include "tools/cli/text_table.h"
 #include "tools/cli/work_flags.h"
 
@@ -14,12 +18,34 @@ std::string job_text(const PrecompileJob& job) {
   return job.target.to_string() + " " + short_spec(job.spec);
 }
 
+bool is_missing(const PrecompileOutcome& outcome) {
+  return outcome.result && outcome.result->status().code() == StatusCode::kNotFound;
+}
+
 std::string step_text(const PrecompileOutcome& outcome) {
   const Result<KernelInfo>& result = *outcome.result;
-  if (!result) return "failed   " + job_text(outcome.job);  // the reason follows the table
+  if (!result) {  // the reason follows the table
+    return (is_missing(outcome) ? "missing  " : "failed   ") + job_text(outcome.job);
+  }
   std::string word(origin_name(result->origin));
   word.resize(8, ' ');
   return word + " " + job_text(outcome.job) + " in " + format_ms(result->prepare_ms) + " ms";
+}
+
+// The columns that say what an attention kernel is; of the others what they have in common.
+std::vector<std::string> shape_columns(const AnySpec& any) {
+  if (const auto* spec = std::get_if<KernelSpec>(&any)) {
+    return {std::string(data_type_name(spec->q_dtype)), std::to_string(spec->head_size),
+            std::to_string(spec->block_size), std::to_string(spec->group_size)};
+  }
+  std::string head_size = "-", block_size = "-";
+  std::visit(
+      [&](const auto& spec) {
+        if constexpr (requires { spec.head_size; }) head_size = std::to_string(spec.head_size);
+        if constexpr (requires { spec.block_size; }) block_size = std::to_string(spec.block_size);
+      },
+      any);
+  return {std::string(family_name(any)), head_size, block_size, "-"};
 }
 
 // Whether a failure is of the machine and not of this kernel: NVRTC that is not there, or that does
@@ -27,6 +53,13 @@ std::string step_text(const PrecompileOutcome& outcome) {
 bool is_environment(const Status& status) {
   return status.code() == StatusCode::kUnsupported ||
          exit_code_of(status) == ExitCode::kEnvironment;
+}
+
+ExitCode failure_code(const Status& status) {
+  if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kDataCorrupt) {
+    return ExitCode::kVerification;
+  }
+  return is_environment(status) ? ExitCode::kEnvironment : ExitCode::kKernelFailed;
 }
 
 }  // namespace
@@ -68,15 +101,12 @@ std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes) {
                    {"spilled B", Align::kRight},
                    {"shared B", Align::kRight}});
   for (const PrecompileOutcome& outcome : outcomes) {
-    const KernelSpec& spec = outcome.job.spec;
-    std::vector<std::string> row = {outcome.job.target.to_string(),
-                                    std::string(data_type_name(spec.q_dtype)),
-                                    std::to_string(spec.head_size), std::to_string(spec.block_size),
-                                    std::to_string(spec.group_size)};
+    std::vector<std::string> row = {outcome.job.target.to_string()};
+    for (std::string& column : shape_columns(outcome.job.spec)) row.push_back(std::move(column));
     if (!outcome.result) {
       row.push_back("not started");
     } else if (!*outcome.result) {
-      row.push_back("FAILED");
+      row.push_back(is_missing(outcome) ? "MISSING" : "FAILED");
     } else {
       const KernelInfo& info = **outcome.result;
       row.emplace_back(origin_name(info.origin));
@@ -94,10 +124,12 @@ std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes) {
 }
 
 std::string outcome_summary(const std::vector<PrecompileOutcome>& outcomes, double wall_ms) {
-  int compiled = 0, cached = 0, failed = 0, skipped = 0;
+  int compiled = 0, cached = 0, failed = 0, missing = 0, skipped = 0;
   for (const PrecompileOutcome& outcome : outcomes) {
     if (!outcome.result) {
       ++skipped;
+    } else if (is_missing(outcome)) {
+      ++missing;
     } else if (!*outcome.result) {
       ++failed;
     } else if ((**outcome.result).origin == ImageOrigin::kCompiled) {
@@ -109,6 +141,7 @@ std::string outcome_summary(const std::vector<PrecompileOutcome>& outcomes, doub
   std::string text = std::to_string(outcomes.size()) +
                      (outcomes.size() == 1 ? " kernel: " : " kernels: ") +
                      std::to_string(compiled) + " compiled, " + std::to_string(cached) + " cached";
+  if (missing > 0) text += ", " + std::to_string(missing) + " missing";
   if (failed > 0) text += ", " + std::to_string(failed) + " failed";
   if (skipped > 0) text += ", " + std::to_string(skipped) + " not started";
   return text + ", in " + format_ms(wall_ms) + " ms";
@@ -118,12 +151,12 @@ std::string outcome_json(const std::vector<PrecompileOutcome>& outcomes) {
   std::string text;
   for (const PrecompileOutcome& outcome : outcomes) {
     nlohmann::ordered_json line;
-    line["spec"] = canonical_text(outcome.job.spec);
+    line["spec"] = text_of(outcome.job.spec);
     line["target"] = outcome.job.target.to_string();
     if (!outcome.result) {
       line["result"] = "not started";
     } else if (!*outcome.result) {
-      line["result"] = "failed";
+      line["result"] = is_missing(outcome) ? "missing" : "failed";
       line["code"] = std::string(status_code_name(outcome.result->status().code()));
       line["message"] = outcome.result->status().message();
     } else {
@@ -152,8 +185,7 @@ ExitCode outcome_exit_code(const std::vector<PrecompileOutcome>& outcomes) {
     if (!outcome.result) {
       code = worse(code, ExitCode::kInterrupted);
     } else if (!*outcome.result) {
-      code = worse(code, is_environment(outcome.result->status()) ? ExitCode::kEnvironment
-                                                                  : ExitCode::kKernelFailed);
+      code = worse(code, failure_code(outcome.result->status()));
     }
   }
   return code;

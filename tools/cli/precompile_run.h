@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "generator/config.h"
 #include "pagejit/engine.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/progress.h"
@@ -16,12 +17,13 @@
 namespace pagejit::cli {
 
 struct PrecompileJob {
-  KernelSpec spec;
+  AnySpec spec;
   Target target;
 };
 
-// Called from several threads at once.
-using PrecompileFunction = std::function<Result<KernelInfo>(const KernelSpec&, const Target&)>;
+// Called from several threads at once. kNotFound is a kernel that is missing where all must be
+// stored, kDataCorrupt one that came out otherwise the second time.
+using PrecompileFunction = std::function<Result<KernelInfo>(const AnySpec&, const Target&)>;
 
 struct PrecompileOutcome {
   PrecompileJob job;

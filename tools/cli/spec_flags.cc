@@ -13,8 +13,10 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
         ->group("What");
     command
         .add_option("--tp", flags->tensor_parallel,
-                    "GPUs that share the heads (tensor parallelism)")
-        ->type_name("N")
+                    "GPUs that share the heads (tensor parallelism); of a model also several "
+                    "numbers, each by itself")
+        ->type_name("N[,N...]")
+        ->delimiter(',')
         ->group("What");
   }
   const auto number = [&](const char* name, std::optional<int>* value, const char* help) {

@@ -29,8 +29,8 @@ struct SpecFlags {
   std::string kv_layout = "rows";   // rows, vllm, ds_mla
   std::optional<int> kv_alignment;  // bytes
   bool token_scales = false;
-  std::optional<int> tensor_parallel;
-  std::string queries = "one";  // one, few, many, shared
+  std::vector<int> tensor_parallel;  // of a model several numbers, each by itself
+  std::string queries = "one";       // one, few, many, shared
   bool causal = false;
   std::optional<int> window;      // keys, the query's own included
   std::optional<int> chunk;       // tokens

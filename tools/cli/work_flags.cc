@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <variant>
 
+#include "generator/families.h"
 #include "tools/models/layer_support.h"
 #include "tools/models/tensor_parallel.h"
 
@@ -43,6 +45,7 @@ struct Heads {
 Result<Heads> resolve_heads(const SpecFlags& flags) {
   if (Status s = check_heads("--num-heads", flags.num_heads); !s) return s;
   if (Status s = check_heads("--num-kv-heads", flags.num_kv_heads); !s) return s;
+  if (flags.tensor_parallel.size() > 1) return usage("--tp: several numbers need --model");
   if (flags.num_heads.has_value() && flags.num_kv_heads.has_value()) {
     if (*flags.num_heads % *flags.num_kv_heads != 0) {
       return usage("--num-heads " + std::to_string(*flags.num_heads) +
@@ -53,7 +56,8 @@ Result<Heads> resolve_heads(const SpecFlags& flags) {
     attention.num_heads = *flags.num_heads;
     attention.num_kv_heads = *flags.num_kv_heads;
     shape.kinds.push_back({attention, {0}});
-    const auto share = models::apply_tensor_parallel(shape, flags.tensor_parallel.value_or(1));
+    const auto share = models::apply_tensor_parallel(
+        shape, flags.tensor_parallel.empty() ? 1 : flags.tensor_parallel.front());
     if (!share) return share.status();
     const models::LayerAttention& on_gpu = share->kinds[0].attention;
     if (flags.group_size && *flags.group_size != on_gpu.group_size()) {
@@ -64,7 +68,8 @@ Result<Heads> resolve_heads(const SpecFlags& flags) {
     return Heads{on_gpu.group_size(), on_gpu.num_kv_heads};
   }
   if (flags.num_heads) return usage("--num-heads needs --num-kv-heads");
-  if (flags.tensor_parallel) return usage("--tp needs --model, or --num-heads and --num-kv-heads");
+  if (!flags.tensor_parallel.empty())
+    return usage("--tp needs --model, or --num-heads and --num-kv-heads");
   if (!flags.group_size)
     return usage("--group-size is missing; or give --num-heads and --num-kv-heads");
   return Heads{*flags.group_size, flags.num_kv_heads.value_or(0)};
@@ -271,13 +276,16 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
     if (!dtype) return dtype.status().with_context("--dtype");
     options.dtype = *dtype;
   }
+  std::vector<int> numbers_of_gpus = flags.tensor_parallel;
+  if (numbers_of_gpus.empty()) numbers_of_gpus = {1};
   for (const std::string& path : flags.models) {
     const Result<models::ModelShape> shape = models::load_model_config(path, options);
     if (!shape) return shape.status();
-    const Result<models::ModelShape> share =
-        models::apply_tensor_parallel(*shape, flags.tensor_parallel.value_or(1));
-    if (!share) return share.status().with_context(path);
-    if (Status s = add_model(*share, model_name(path), flags, &list); !s) return s;
+    for (const int num_gpus : numbers_of_gpus) {
+      const Result<models::ModelShape> share = models::apply_tensor_parallel(*shape, num_gpus);
+      if (!share) return share.status().with_context(path);
+      if (Status s = add_model(*share, model_name(path), flags, &list); !s) return s;
+    }
   }
   return list;
 }
@@ -338,6 +346,11 @@ std::string short_spec(const KernelSpec& spec) {
   if (spec.debug) text += " debug";
   if (spec.pdl) text += " pdl";
   return text;
+}
+
+std::string short_spec(const AnySpec& spec) {
+  const auto* attention = std::get_if<KernelSpec>(&spec);
+  return attention != nullptr ? short_spec(*attention) : text_of(spec);
 }
 
 std::string model_name(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "generator/config.h"
 #include "pagejit/launch.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
@@ -62,6 +63,8 @@ Result<std::vector<Target>> parse_targets(const std::vector<std::string>& texts)
 
 // "bf16 d128 b16 g4", "many bf16 d128 b16 g4 causal window": a spec in few letters, for tables.
 std::string short_spec(const KernelSpec& spec);
+// Of another family: its canonical text.
+std::string short_spec(const AnySpec& spec);
 
 // "llama-3.1-8b" for ".../llama-3.1-8b/config.json" and ".../llama-3.1-8b.json".
 std::string model_name(const std::string& path);

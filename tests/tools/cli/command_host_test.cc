@@ -78,6 +78,96 @@ TEST(PrecompileHostTest, InterruptKeepsWhatIsDone) {
   EXPECT_THAT(again.out, HasSubstr("8 kernels: "));
 }
 
+// Kernels of four families that compile quickly.
+constexpr char kManifest[] = R"({"pagejit_manifest": 1, "targets": "host",
+  "kernels": [{"family": "top_k"}, {"spec": "copy_blocks"}, {"spec": "convert_float8"},
+              {"family": "merge_states", "head_size": [64, 128]}]})";
+
+TEST(PrecompileHostTest, ShardsTogetherAreTheManifest) {
+  const CommandRunner runner;
+  const std::string file = runner.write_file("fleet.json", kManifest);
+  const auto run = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"precompile", "--manifest", file});
+    return runner.run(flags);
+  };
+  const CommandResult nothing = run({"--verify"});
+  EXPECT_EQ(nothing.exit_code, 5) << nothing.err;
+  EXPECT_THAT(nothing.out, HasSubstr("5 kernels: 0 compiled, 0 cached, 5 missing"));
+  EXPECT_THAT(nothing.err, HasSubstr("pagejit: copy_blocks alignment=16 for host is not stored"));
+
+  const CommandResult first = run({"--shard", "1/2"});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("fleet.json: 5 kernels\nshard 1/2: 3 of 5 kernels\n"));
+  EXPECT_THAT(first.out, HasSubstr("3 kernels: 3 compiled"));
+  const CommandResult half = run({"--verify"});
+  EXPECT_EQ(half.exit_code, 5);
+  EXPECT_THAT(half.out, HasSubstr("5 kernels: 0 compiled, 3 cached, 2 missing"));
+
+  const CommandResult second = run({"--shard", "2/2"});
+  EXPECT_THAT(second.out, HasSubstr("2 kernels: 2 compiled, 0 cached")) << "disjoint";
+  const CommandResult whole = run({"--verify", "--json", "-"});
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(std::count(whole.out.begin(), whole.out.end(), '\n'), 5);
+  EXPECT_THAT(run({"--arch", "host_80"}).out, HasSubstr("5 kernels, 0 of them for --arch\n"));
+}
+
+TEST(PrecompileHostTest, CompiledAgainTheImagesAreTheSame) {
+  CommandRunner runner;
+  const std::string file = runner.write_file("fleet.json", kManifest);
+  const std::vector<std::string> arguments = {"precompile", "--manifest", file, "--reproducible"};
+  const CommandResult same = runner.run(arguments);
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("5 kernels: 5 compiled, 0 cached"));
+  EXPECT_THAT(same.out, HasSubstr("compiled again:\n"));
+
+  // A compiler whose objects end in the number of its process.
+  CommandRunner other;
+  other.set_variable("PAGEJIT_HOST_CXX", other.write_script("c++", R"(c++ "$@" || exit 1
+while [ $# -gt 1 ]; do [ "$1" = -o ] && echo $$ >> "$2"; shift; done
+exit 0
+)"));
+  const CommandResult differs = other.run(arguments);
+  EXPECT_EQ(differs.exit_code, 5) << differs.err;
+  EXPECT_THAT(differs.err,
+              HasSubstr("pagejit: top_k for host: compiled again it is another image"));
+}
+
+TEST(PrecompileHostTest, WhatAProgramRecordedItNeverCompilesAgain) {
+  CommandRunner recording, production;
+  const std::string trace = recording.folder() + "/trace";
+  recording.set_variable("PAGEJIT_RECORD", trace);
+  production.set_variable("PAGEJIT_JIT", "error");
+  const std::vector<std::string> program = {"check",    "--head-size", "64",    "--group-size",
+                                            "3",        "--arch",      "sm_80", "--driver",
+                                            "emulator", "--batches",   "1"};
+  EXPECT_EQ(recording.run(program).exit_code, 0);
+  EXPECT_EQ(production.run(program).exit_code, 3);
+  std::ofstream(trace, std::ios::app) << "half a li";
+  const CommandResult made = production.run({"precompile", "--trace", trace});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("1 kernel: 1 compiled"));
+  const CommandResult warm = production.run(program);
+  EXPECT_EQ(warm.exit_code, 0) << warm.err;
+}
+
+TEST(PrecompileHostTest, ADamagedLineOfATraceIsTold) {
+  const CommandRunner runner;
+  const std::string trace =
+      runner.write_file("trace", "{\"spec\":\"top_\n{\"spec\":\"top_k\",\"target\":\"host\"}\n");
+  const CommandResult result = runner.run({"precompile", "--trace", trace});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(trace + ": line 1: not valid JSON"));
+  EXPECT_THAT(result.out, HasSubstr("1 kernel: 1 compiled"));
+}
+
+TEST(PrecompileHostTest, SeveralNumbersOfGpus) {
+  const CommandResult result =
+      CommandRunner().run({"precompile", "--model", model_file("llama-3.2-1b"), "--tp", "1,16,32",
+                           "--arch", "host", "--verify"});
+  EXPECT_EQ(result.exit_code, 5) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("3 kernels: 0 compiled, 0 cached, 3 missing"));
+}
+
 TEST(CheckTest, ComparesOnTheEmulatorAndWritesJson) {
   const CommandRunner runner;
   const std::string json_path = runner.folder() + "/check.json";

@@ -58,6 +58,14 @@ TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
        "--jobs 0: must be in [1, 256]"},
       {"no such model", precompile({"--model", "/nonexistent", "--arch", "sm_80"}), 1,
        "/nonexistent: no such file"},
+      {"no such manifest", precompile({"--manifest", "/nonexistent.json"}), 1,
+       "/nonexistent.json: no such file"},
+      {"no such trace", precompile({"--trace", "/nonexistent"}), 1, "/nonexistent: no such file"},
+      {"a shard that is none", precompile({"--manifest", "/nonexistent", "--shard", "3/2"}), 1,
+       "--shard: shard \"3/2\": must be I/N"},
+      {"two ways to look at kernels",
+       precompile({"--trace", "/nonexistent", "--verify", "--reproducible"}), 1, "--verify"},
+      {"nothing to do with a manifest", {"manifest"}, 1, "subcommand"},
       {"a cache below a file",
        precompile({"--head-size", "128", "--group-size", "4", "--arch", "sm_80", "--cache-dir",
                    "/dev/null/x"}),
@@ -199,13 +207,37 @@ TEST(CommandTest, EveryHelpHasExamples) {
   const CommandRunner runner;
   EXPECT_THAT(runner.run({"--help"}).out, HasSubstr("Examples:\n  pagejit "));
   for (const char* command :
-       {"precompile", "render", "explain", "check", "demo", "doctor", "bundle", "cache", "key"}) {
+       {"precompile", "manifest", "render", "explain", "check", "demo", "doctor", "bundle",
+        "cache", "key"}) {
     const CommandResult result = runner.run({command, "--help"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: pagejit " + std::string(command)));
     EXPECT_THAT(result.out, HasSubstr("Examples:\n  pagejit " + std::string(command)));
     EXPECT_EQ(result.err, "");
   }
+}
+
+TEST(CommandTest, ManifestsAreExpandedCheckedAndCompared) {
+  const CommandRunner runner;
+  const std::string first = runner.write_file("first.json", R"({"pagejit_manifest": 1,
+    "targets": ["sm_90a"], "kernels": [{"family": "top_k", "debug": [true, false]}]})");
+  const std::string second = runner.write_file("second.json", R"({"pagejit_manifest": 1,
+    "kernels": [{"spec": ["top_k", "copy_blocks"]}]})");
+  const std::string bad = runner.write_file("bad.json", R"({"pagejit_manifest": 1,
+    "kernels": [{"family": "top_k", "k": 8}]})");
+  EXPECT_EQ(runner.run({"manifest", "expand", first}).out, "sm_90a top_k\nsm_90a top_k debug=1\n");
+  EXPECT_EQ(runner.run({"manifest", "expand", first, "--json"}).out,
+            "{\"spec\":\"top_k\",\"target\":\"sm_90a\"}\n"
+            "{\"spec\":\"top_k debug=1\",\"target\":\"sm_90a\"}\n");
+  EXPECT_EQ(runner.run({"manifest", "lint", first}).out, first + ": 2 kernels\n");
+  EXPECT_EQ(runner.run({"manifest", "diff", first, second, "--arch", "sm_90a"}).out,
+            "- sm_90a top_k debug=1\n+ sm_90a copy_blocks alignment=16\n");
+  const CommandResult without_targets = runner.run({"manifest", "lint", second});
+  EXPECT_EQ(without_targets.exit_code, 1);
+  EXPECT_THAT(without_targets.err, HasSubstr("kernels[0].targets: missing"));
+  const CommandResult refused = runner.run({"manifest", "lint", bad, "--arch", "sm_80"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("bad.json: kernels[0].k: unknown field"));
 }
 
 TEST(CommandTest, Version) {

@@ -14,11 +14,13 @@ using testing::HasSubstr;
 std::vector<PrecompileJob> make_jobs(int count) {
   std::vector<PrecompileJob> jobs(count);
   for (int i = 0; i < count; ++i) {
-    jobs[i].spec.group_size = i + 1;
+    jobs[i].spec = KernelSpec{.group_size = i + 1};
     jobs[i].target = *parse_target("sm_90a");
   }
   return jobs;
 }
+
+int group_size_of(const AnySpec& spec) { return std::get<KernelSpec>(spec).group_size; }
 
 Result<KernelInfo> compiled(ImageOrigin origin = ImageOrigin::kCompiled) {
   KernelInfo info;
@@ -50,24 +52,24 @@ TEST_F(PrecompileRunTest, EveryJobOnceOnManyThreads) {
   std::multiset<int> seen;
   const auto outcomes = run(
       100,
-      [&](const KernelSpec& spec, const Target&) {
+      [&](const AnySpec& spec, const Target&) {
         const std::lock_guard lock(mutex);
-        seen.insert(spec.group_size);
+        seen.insert(group_size_of(spec));
         return compiled();
       },
       8);
   EXPECT_EQ(seen.size(), 100u);
   EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 100u);
-  EXPECT_EQ(outcomes[41].job.spec.group_size, 42);
+  EXPECT_EQ(group_size_of(outcomes[41].job.spec), 42);
   EXPECT_EQ(outcome_exit_code(outcomes), ExitCode::kOk);
   EXPECT_THAT(outcome_summary(outcomes, 5),
               HasSubstr("100 kernels: 100 compiled, 0 cached, in 5.0 ms"));
 }
 
 TEST_F(PrecompileRunTest, GoesOnAfterAFailure) {
-  const auto outcomes = run(3, [](const KernelSpec& spec, const Target&) -> Result<KernelInfo> {
-    if (spec.group_size == 2) return Status(StatusCode::kCompileFailed, "ptxas said no", "log");
-    return compiled(spec.group_size == 1 ? ImageOrigin::kDisk : ImageOrigin::kCompiled);
+  const auto outcomes = run(3, [](const AnySpec& spec, const Target&) -> Result<KernelInfo> {
+    if (group_size_of(spec) == 2) return Status(StatusCode::kCompileFailed, "ptxas said no", "log");
+    return compiled(group_size_of(spec) == 1 ? ImageOrigin::kDisk : ImageOrigin::kCompiled);
   });
   EXPECT_EQ(outcome_exit_code(outcomes), ExitCode::kKernelFailed);
   EXPECT_EQ(outcome_summary(outcomes, 5), "3 kernels: 1 compiled, 1 cached, 1 failed, in 5.0 ms");
@@ -86,7 +88,7 @@ TEST_F(PrecompileRunTest, GoesOnAfterAFailure) {
 }
 
 TEST_F(PrecompileRunTest, InterruptFinishesWhatRunsAndStartsNothingMore) {
-  const auto outcomes = run(3, [&](const KernelSpec&, const Target&) {
+  const auto outcomes = run(3, [&](const AnySpec&, const Target&) {
     interrupted_ = true;
     return compiled();
   });
@@ -99,16 +101,42 @@ TEST_F(PrecompileRunTest, InterruptFinishesWhatRunsAndStartsNothingMore) {
 
 TEST_F(PrecompileRunTest, MissingCompilerIsTheEnvironment) {
   for (const StatusCode code : {StatusCode::kCompilerUnavailable, StatusCode::kUnsupported}) {
-    const auto outcomes = run(1, [&](const KernelSpec&, const Target&) -> Result<KernelInfo> {
-      return Status(code, "x");
-    });
+    const auto outcomes = run(
+        1, [&](const AnySpec&, const Target&) -> Result<KernelInfo> { return Status(code, "x"); });
     EXPECT_EQ(outcome_exit_code(outcomes), ExitCode::kEnvironment);
   }
 }
 
+TEST_F(PrecompileRunTest, WhatIsMissingOrOtherwiseTheSecondTimeFailsVerification) {
+  for (const StatusCode code : {StatusCode::kNotFound, StatusCode::kDataCorrupt}) {
+    const auto outcomes = run(2, [&](const AnySpec& spec, const Target&) -> Result<KernelInfo> {
+      if (group_size_of(spec) == 1) return Status(code, "x");
+      return compiled(ImageOrigin::kDisk);
+    });
+    EXPECT_EQ(outcome_exit_code(outcomes), ExitCode::kVerification);
+    const bool missing = code == StatusCode::kNotFound;
+    EXPECT_EQ(outcome_summary(outcomes, 5), std::string("2 kernels: 0 compiled, 1 cached, 1 ") +
+                                                (missing ? "missing" : "failed") + ", in 5.0 ms");
+    EXPECT_EQ(outcome_json(outcomes).find("\"result\":\"missing\"") != std::string::npos, missing);
+  }
+  EXPECT_THAT(stream_.str(), HasSubstr("[1/2] missing  sm_90a bf16 d128 b16 g1\n"));
+}
+
+TEST_F(PrecompileRunTest, EveryFamilyHasItsRow) {
+  const std::vector<PrecompileJob> jobs = {{TopKSpec{}, Target::host()},
+                                           {CacheWriteSpec{.head_size = 64}, Target::host()}};
+  Progress progress(stream_, false, jobs.size());
+  const auto outcomes = run_precompile(
+      jobs, [](const AnySpec&, const Target&) { return compiled(); }, 1, interrupted_, &progress);
+  EXPECT_THAT(outcome_table(outcomes), HasSubstr("\nhost    top_k           -      -      -  "));
+  EXPECT_THAT(outcome_table(outcomes), HasSubstr("\nhost    cache_write    64     16      -  "));
+  EXPECT_THAT(outcome_json(outcomes), HasSubstr("\"spec\":\"top_k\""));
+  EXPECT_THAT(stream_.str(), HasSubstr("[1/2] compiled host top_k in 12.5 ms\n"));
+}
+
 TEST_F(PrecompileRunTest, JsonHasOneObjectPerKernel) {
-  const auto outcomes = run(2, [](const KernelSpec& spec, const Target&) -> Result<KernelInfo> {
-    if (spec.group_size == 2)
+  const auto outcomes = run(2, [](const AnySpec& spec, const Target&) -> Result<KernelInfo> {
+    if (group_size_of(spec) == 2)
       return Status(StatusCode::kCompileFailed, "a \"quoted\"\nreason \xff");
     return compiled();
   });

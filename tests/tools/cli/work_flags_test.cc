@@ -121,7 +121,7 @@ TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
   EXPECT_EQ(error_of(flags),
             "--group-size 3: must be 4, which --num-heads and --num-kv-heads give");
   flags = spec_flags();
-  flags.tensor_parallel = 2;
+  flags.tensor_parallel = {2};
   EXPECT_EQ(error_of(flags), "--tp needs --model, or --num-heads and --num-kv-heads");
   flags = spec_flags();
   flags.models = {"config.json"};

@@ -1,4 +1,4 @@
-#include "runtime/engine/stored_kernel.h"
+#include "runtime/engine/source_metadata.h"
 
 #include <string_view>
 
