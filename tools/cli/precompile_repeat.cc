@@ -54,16 +54,14 @@ Result<PrecompileFunction> repeat_function(std::shared_ptr<Engine> engine,
                                 const AnySpec& spec, const Target& target) -> Result<KernelInfo> {
     const Result<StoredKernel> first = find_stored(*engine, spec, target);
     if (!first) return first.status();
-    if (const auto compiled = precompile_any(*again, spec, target); !compiled) {
-      return compiled.status();
-    }
-    Result<StoredKernel> second = find_stored(*again, spec, target);
+    Result<KernelInfo> compiled = precompile_any(*again, spec, target);
+    if (!compiled) return compiled.status();
+    const Result<StoredKernel> second = find_stored(*again, spec, target);
     if (!second) return second.status();
     if (Status s = compare(first->entry->image, second->entry->image); !s) {
       return s.with_context(text_of(spec) + " for " + target.to_string());
     }
-    second->info.origin = ImageOrigin::kCompiled;
-    return std::move(second->info);
+    return compiled;
   });
 }
 

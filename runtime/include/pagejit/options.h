@@ -73,7 +73,7 @@ struct PAGEJIT_EXPORT EngineOptions {
   // Whether prepare() may compile; precompile() always may. on, warn, error, off. PAGEJIT_JIT
   JitPolicy jit = JitPolicy::kOn;
   // A file that one line is appended to for each kernel that is asked for the first time, for
-  // `pagejit precompile --trace`. "" = none. PAGEJIT_RECORD
+  // `pagejit precompile --trace`; "%p" in it becomes the process's id. "" = none. PAGEJIT_RECORD
   std::string record_path;
   // A folder that gets source, options, log, PTX, cubin and a script to repeat the compile for each
   // kernel that is compiled. "" = none. PAGEJIT_DUMP
