@@ -15,10 +15,10 @@
 namespace pagejit {
 namespace {
 
-constexpr std::string_view kFamilies[] = {
-    "attention",      "merge_states",    "cache_write",     "copy_blocks",
-    "gather_cache",   "convert_float8",  "mla_cache_write", "index_key_write",
-    "index_key_gather", "top_k",         "index_logits"};
+constexpr std::string_view kFamilies[] = {"attention",       "merge_states",    "cache_write",
+                                          "copy_blocks",     "gather_cache",    "convert_float8",
+                                          "mla_cache_write", "index_key_write", "index_key_gather",
+                                          "top_k",           "index_logits"};
 static_assert(std::size(kFamilies) == std::variant_size_v<AnySpec>);
 
 // Words of a text are shown in messages up to this length: the longest that is legal has 23 bytes.
@@ -239,10 +239,9 @@ Result<std::vector<AnySpec>> parse_sparse_attention(Words words) {
         if (name == "contiguous_index_keys") {
           return read_value(name, value, &spec.contiguous_index_keys);
         }
-        return invalid_spec(
-            "spec field " + shown(name) +
-            ": legal before the attention are index_num_heads, index_head_size and "
-            "contiguous_index_keys");
+        return invalid_spec("spec field " + shown(name) +
+                            ": legal before the attention are index_num_heads, index_head_size and "
+                            "contiguous_index_keys");
       },
       [](std::string_view word) { return word.find('=') == std::string_view::npos; });
   if (!status) return status;
@@ -264,7 +263,8 @@ Result<AnySpec> default_spec(std::string_view family) {
   static constexpr auto kDefaults = []<size_t... kIndex>(std::index_sequence<kIndex...>) {
     return std::array<AnySpec (*)(), sizeof...(kIndex)>{
         [] { return AnySpec(std::in_place_index<kIndex>); }...};
-  }(std::make_index_sequence<std::size(kFamilies)>());
+  }
+  (std::make_index_sequence<std::size(kFamilies)>());
   const auto* name = std::find(std::begin(kFamilies), std::end(kFamilies), family);
   if (name != std::end(kFamilies)) return kDefaults[name - std::begin(kFamilies)]();
   return invalid_spec("family " + shown(family) + ": legal are " +

@@ -21,9 +21,9 @@ std::string_view family_name(const AnySpec& spec);
 Result<AnySpec> default_spec(std::string_view family);
 
 // Sets one field, by its name in a canonical text ("kv") or in the struct ("kv_dtype"), to what a
-// canonical text says of it ("fp8_e4m3", "64", "1"); "queries" is "one" ("decode"), "few", "many" or
-// "shared". Does not validate the spec. kInvalidArgument: no such field (is_spec_field), or a value
-// that it cannot hold, with what is legal.
+// canonical text says of it ("fp8_e4m3", "64", "1"); "queries" is "one" ("decode"), "few", "many"
+// or "shared". Does not validate the spec. kInvalidArgument: no such field (is_spec_field), or a
+// value that it cannot hold, with what is legal.
 Status set_spec_field(AnySpec& spec, std::string_view name, std::string_view value);
 bool is_spec_field(const AnySpec& spec, std::string_view name);
 // The names that canonical texts use, and "queries": "q, kv, head_size".

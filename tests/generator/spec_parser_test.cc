@@ -85,8 +85,7 @@ TEST(SpecParserTest, MessagesSayWhereAndWhatIsLegal) {
   EXPECT_EQ(error_of("top_k debug=2"), "byte 6: debug \"2\": must be 0 or 1");
   EXPECT_EQ(error_of("top_k rowalignment=8"),
             "byte 6: spec field \"rowalignment\": legal are row_alignment and debug");
-  EXPECT_EQ(error_of("copy_blocks debug=1 debug=1"),
-            "byte 20: spec field \"debug\": given twice");
+  EXPECT_EQ(error_of("copy_blocks debug=1 debug=1"), "byte 20: spec field \"debug\": given twice");
   EXPECT_EQ(error_of("copy_blocks 8"), "byte 12: spec word \"8\": must be field=value");
   EXPECT_EQ(error_of("gather_cache scale=row"),
             "byte 13: scale \"row\": must be none, tensor, head or token_head");
