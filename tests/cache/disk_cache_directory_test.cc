@@ -1,6 +1,5 @@
 // DiskCache on directories that are wrong in some way.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -9,6 +8,7 @@
 #include "cache/disk_cache.h"
 #include "tests/cache/cache_test_util.h"
 #include "tests/cache/fault_file_system.h"
+#include "tests/cache/own_mounts.h"
 
 namespace pagejit::cache {
 namespace {
@@ -222,21 +222,6 @@ TEST_F(DiskCacheDirectoryTest, WithoutPermissionToWriteItIsReadAndWithoutPermiss
   if (result == 77)
     GTEST_SKIP() << "root cannot become another user here, and permissions do not stop root";
   EXPECT_EQ(result, 0);
-}
-
-// What this process mounts from now on, others do not see. Who is not root becomes root of a user
-// namespace.
-bool get_own_mounts() {
-  const uid_t uid = ::geteuid();
-  const gid_t gid = ::getegid();
-  if (::unshare(CLONE_NEWNS) != 0) {
-    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    std::ofstream("/proc/self/setgroups") << "deny";
-    std::ofstream("/proc/self/uid_map") << "0 " << uid << " 1" << std::flush;
-    std::ofstream("/proc/self/gid_map") << "0 " << gid << " 1" << std::flush;
-    if (::geteuid() != 0) return false;
-  }
-  return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
 TEST_F(DiskCacheDirectoryTest, AFullTinyFileSystemDropsEntriesAndKeepsTheOlderOnes) {

@@ -1,5 +1,6 @@
-// The program that is killed: looks an entry up, takes its lock, publishes it and looks it up again,
-// as an engine does around a compile. No GoogleTest, so that nothing else makes calls that count.
+// The program that is killed: looks an entry up, takes its lock, publishes it and looks it up
+// again, as an engine does around a compile. No GoogleTest, so that nothing else makes calls that
+// count.
 //
 //   store_process DIRECTORY NUMBER IMAGE_BYTES
 //
@@ -20,7 +21,8 @@ int main(int argc, char** argv) {
 
   if (pagejit::cache::is_bad(cache->lookup(entry.key))) return 2;
   pagejit::cache::ProcessLock lock;
-  cache->lock(entry.key, [] { return false; }, &lock);
+  cache->lock(
+      entry.key, [] { return false; }, &lock);
   if (!cache->publish(entry).is_ok()) return 3;
   lock.release();
   const pagejit::cache::LookupResult result = cache->lookup(entry.key);

@@ -78,8 +78,7 @@ TEST(StoreProcessTest, KilledAtAnySystemCallItNeverLeavesABadEntry) {
         };
         begin();
         const int result = run_store_process(
-            directory.cache(),
-            "action=" + std::string(action) + " first=" + std::to_string(call));
+            directory.cache(), "action=" + std::string(action) + " first=" + std::to_string(call));
         if (result == 0) break;  // it got through: no more calls to be killed at
         ASSERT_EQ(result, 128 + SIGKILL) << action << " call " << call;
 
@@ -109,16 +108,15 @@ TEST(StoreProcessTest, KilledAtAnySystemCallItNeverLeavesABadEntry) {
 }
 
 TEST(StoreProcessTest, WhateverFailsItNeverReadsABadEntry) {
-  for (const char* call : {"open", "read", "write", "sync", "close", "rename", "unlink", "mkdir",
-                           "stat", "control"}) {
+  for (const char* call :
+       {"open", "read", "write", "sync", "close", "rename", "unlink", "mkdir", "stat", "control"}) {
     for (const int error : {ENOSPC, EDQUOT, EIO, EMFILE, EROFS, ESTALE}) {
       TestDirectory directory;
-      const std::string faults = "action=fail call=" + std::string(call) +
-                                 " error=" + std::to_string(error);
+      const std::string faults =
+          "action=fail call=" + std::string(call) + " error=" + std::to_string(error);
       for (const char* which : {"", " first=2", " first=3 last=3"}) {
         const int result = run_store_process(directory.cache(), faults + which);
-        EXPECT_TRUE(result == 0 || result == 3 || result == 4)
-            << result << ": " << faults << which;
+        EXPECT_TRUE(result == 0 || result == 3 || result == 4) << result << ": " << faults << which;
       }
       EXPECT_EQ(run_store_process(directory.cache(), "call=any"), 0) << faults;
       if (std::string_view(call) != "unlink") {

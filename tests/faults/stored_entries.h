@@ -19,10 +19,10 @@ inline Entry stored_entry(int number, size_t image_bytes, int version = 0) {
   ingredients.text = "stored " + std::to_string(number);
   ingredients.target = "sm_90a";
   ingredients.compiler_identity = "compiler";
-  Entry entry{make_key(ingredients),
-              std::to_string(number) + " " + std::to_string(image_bytes) + " " +
-                  std::to_string(version),
-              {}};
+  Entry entry{
+      make_key(ingredients),
+      std::to_string(number) + " " + std::to_string(image_bytes) + " " + std::to_string(version),
+      {}};
   uint32_t state = static_cast<uint32_t>(number) * 2654435761u + static_cast<uint32_t>(version);
   entry.image.reserve(image_bytes);
   while (entry.image.size() < image_bytes) {

@@ -154,15 +154,14 @@ int stat_or_fault(int dir_fd, const char* path, struct stat* out, int flags) {
 }
 
 int stat_or_fault(int fd, struct stat* out) {
-  return static_cast<int>(call_or_fault(Call::kStat, is_meant(fd),
-                                        [&] { return ::syscall(SYS_fstat, fd, out); }));
+  return static_cast<int>(
+      call_or_fault(Call::kStat, is_meant(fd), [&] { return ::syscall(SYS_fstat, fd, out); }));
 }
 
 int rename_or_fault(int from_fd, const char* from, int to_fd, const char* to) {
   return static_cast<int>(
-      call_or_fault(Call::kRename, is_meant(from_fd, from) || is_meant(to_fd, to), [&] {
-        return ::syscall(SYS_renameat2, from_fd, from, to_fd, to, 0);
-      }));
+      call_or_fault(Call::kRename, is_meant(from_fd, from) || is_meant(to_fd, to),
+                    [&] { return ::syscall(SYS_renameat2, from_fd, from, to_fd, to, 0); }));
 }
 
 int unlink_or_fault(int dir_fd, const char* path, int flags) {
@@ -178,19 +177,18 @@ int make_directory_or_fault(int dir_fd, const char* path, mode_t mode) {
 }
 
 int control_or_fault(int fd, int command, void* argument) {
-  return static_cast<int>(call_or_fault(Call::kControl, is_meant(fd), [&] {
-    return ::syscall(SYS_fcntl, fd, command, argument);
-  }));
+  return static_cast<int>(call_or_fault(
+      Call::kControl, is_meant(fd), [&] { return ::syscall(SYS_fcntl, fd, command, argument); }));
 }
 
 // The mode of an open, which is there only where a file may be made.
-#define PAGEJIT_SHIM_MODE(flags)                       \
-  mode_t mode = 0;                                     \
-  if (((flags) & (O_CREAT | O_TMPFILE)) != 0) {        \
-    va_list arguments;                                 \
-    va_start(arguments, flags);                        \
+#define PAGEJIT_SHIM_MODE(flags)                        \
+  mode_t mode = 0;                                      \
+  if (((flags) & (O_CREAT | O_TMPFILE)) != 0) {         \
+    va_list arguments;                                  \
+    va_start(arguments, flags);                         \
     mode = static_cast<mode_t>(va_arg(arguments, int)); \
-    va_end(arguments);                                 \
+    va_end(arguments);                                  \
   }
 
 }  // namespace
@@ -227,9 +225,8 @@ PAGEJIT_SHIM_EXPORT int openat64(int dir_fd, const char* path, int flags, ...) {
 }
 
 PAGEJIT_SHIM_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
-  return pagejit_faults::call_or_fault(Call::kRead, pagejit_faults::is_meant(fd), [&] {
-    return ::syscall(SYS_read, fd, buffer, size);
-  });
+  return pagejit_faults::call_or_fault(Call::kRead, pagejit_faults::is_meant(fd),
+                                       [&] { return ::syscall(SYS_read, fd, buffer, size); });
 }
 PAGEJIT_SHIM_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
   return pagejit_faults::call_or_fault(Call::kRead, pagejit_faults::is_meant(fd), [&] {
@@ -240,21 +237,20 @@ PAGEJIT_SHIM_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t o
   return pread(fd, buffer, size, offset);
 }
 PAGEJIT_SHIM_EXPORT ssize_t write(int fd, const void* data, size_t size) {
-  return pagejit_faults::call_or_fault(Call::kWrite, pagejit_faults::is_meant(fd), [&] {
-    return ::syscall(SYS_write, fd, data, size);
-  });
+  return pagejit_faults::call_or_fault(Call::kWrite, pagejit_faults::is_meant(fd),
+                                       [&] { return ::syscall(SYS_write, fd, data, size); });
 }
 PAGEJIT_SHIM_EXPORT int fsync(int fd) {
-  return static_cast<int>(pagejit_faults::call_or_fault(
-      Call::kSync, pagejit_faults::is_meant(fd), [&] { return ::syscall(SYS_fsync, fd); }));
+  return static_cast<int>(pagejit_faults::call_or_fault(Call::kSync, pagejit_faults::is_meant(fd),
+                                                        [&] { return ::syscall(SYS_fsync, fd); }));
 }
 PAGEJIT_SHIM_EXPORT int fdatasync(int fd) {
   return static_cast<int>(pagejit_faults::call_or_fault(
       Call::kSync, pagejit_faults::is_meant(fd), [&] { return ::syscall(SYS_fdatasync, fd); }));
 }
 PAGEJIT_SHIM_EXPORT int close(int fd) {
-  return static_cast<int>(pagejit_faults::call_or_fault(
-      Call::kClose, pagejit_faults::is_meant(fd), [&] { return ::syscall(SYS_close, fd); }));
+  return static_cast<int>(pagejit_faults::call_or_fault(Call::kClose, pagejit_faults::is_meant(fd),
+                                                        [&] { return ::syscall(SYS_close, fd); }));
 }
 
 PAGEJIT_SHIM_EXPORT int rename(const char* from, const char* to) noexcept {

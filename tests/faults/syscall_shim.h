@@ -26,9 +26,9 @@ enum class Call : uint8_t {
   kControl,  // fcntl
   kTouch,    // futimens, utimensat
 };
-inline constexpr const char* kCallNames[] = {"any",    "open",   "read",  "write",
-                                             "sync",   "close",  "rename", "unlink",
-                                             "mkdir",  "stat",   "control", "touch"};
+inline constexpr const char* kCallNames[] = {"any",   "open",  "read",    "write",
+                                             "sync",  "close", "rename",  "unlink",
+                                             "mkdir", "stat",  "control", "touch"};
 
 enum class Action : uint8_t {
   kNone = 0,
@@ -41,12 +41,12 @@ inline constexpr const char* kActionNames[] = {"none", "fail", "kill_before", "k
 struct Plan {
   Call call = Call::kAny;
   Action action = Action::kNone;
-  int error = 0;             // of kFail; 0 = ENOSPC, EDQUOT, EIO, EMFILE, EROFS or ESTALE at random
-  uint64_t first = 1;        // the calls meant, counted from 1 when the plan is set
+  int error = 0;       // of kFail; 0 = ENOSPC, EDQUOT, EIO, EMFILE, EROFS or ESTALE at random
+  uint64_t first = 1;  // the calls meant, counted from 1 when the plan is set
   uint64_t last = UINT64_MAX;
-  uint64_t one_in = 0;       // > 0: of these one in so many, at random
+  uint64_t one_in = 0;  // > 0: of these one in so many, at random
   uint64_t seed = 1;
-  char folder[256] = "";     // absolute, no trailing slash; "": no call is meant or counted
+  char folder[256] = "";  // absolute, no trailing slash; "": no call is meant or counted
 };
 
 }  // namespace pagejit_faults
