@@ -1,5 +1,5 @@
-// Mounts that only this process sees: for tests that need a full or a read-only file system. Call it
-// in a forked child with one thread.
+// Mounts that only this process sees: for tests that need a full or a read-only file system. Call
+// it in a forked child with one thread.
 #pragma once
 
 #include <sched.h>

@@ -24,9 +24,9 @@ using pagejit_faults::Plan;
 
 constexpr KernelSpec kSpec{.group_size = 4};
 constexpr int kErrors[] = {ENOSPC, EDQUOT, EIO, EMFILE, EROFS, ESTALE};
-constexpr Call kCalls[] = {Call::kAny,   Call::kOpen,   Call::kRead,   Call::kWrite,
-                           Call::kSync,  Call::kClose,  Call::kRename, Call::kUnlink,
-                           Call::kMakeDirectory, Call::kStat, Call::kControl};
+constexpr Call kCalls[] = {Call::kAny,           Call::kOpen,  Call::kRead,   Call::kWrite,
+                           Call::kSync,          Call::kClose, Call::kRename, Call::kUnlink,
+                           Call::kMakeDirectory, Call::kStat,  Call::kControl};
 
 size_t num_open_files() {
   size_t number = 0;
@@ -65,8 +65,8 @@ class EngineFaultsTest : public EngineTest {
   // A fresh engine gets its kernel under these faults and another one without; returns how many
   // calls there were.
   uint64_t expect_kernel(const Plan& faults, bool may_leave_temporaries) {
-    const std::string what = std::string(kCallNames[static_cast<int>(faults.call)]) + " fails with " +
-                             std::to_string(faults.error) + " from call " +
+    const std::string what = std::string(kCallNames[static_cast<int>(faults.call)]) +
+                             " fails with " + std::to_string(faults.error) + " from call " +
                              std::to_string(faults.first) + " to " + std::to_string(faults.last);
     const size_t num_before = num_open_files();
     pagejit_faults_set(&faults);

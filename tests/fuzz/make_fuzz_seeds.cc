@@ -1,0 +1,68 @@
+// Writes the seeds of the fuzzers that read a format of ours: make_fuzz_seeds FOLDER.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "cache/entry.h"
+#include "runtime/metadata.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool write(const fs::path& folder, const char* name, const std::string& bytes) {
+  fs::create_directories(folder);
+  std::ofstream file(folder / name, std::ios::binary | std::ios::trunc);
+  file << bytes << std::flush;
+  return file.good();
+}
+
+std::string metadata_blob(const std::string& log) {
+  pagejit::KernelMetadata metadata;
+  metadata.spec = "decode head_size=128 block_size=16 group_size=4";
+  metadata.target = "sm_90a";
+  metadata.symbol = "pagejit_decode_1";
+  metadata.abi = "1";
+  metadata.threads_per_cta = 128;
+  metadata.dynamic_shared_bytes = 65536;
+  metadata.registers = 96;
+  metadata.compile_us = 350'000;
+  metadata.log = log;
+  return pagejit::encode_metadata(metadata);
+}
+
+std::string entry_bytes(const std::string& metadata, const std::string& image) {
+  pagejit::cache::KeyIngredients ingredients;
+  ingredients.text = "kernel";
+  ingredients.target = "sm_90a";
+  ingredients.compiler_identity = "compiler";
+  const auto bytes =
+      pagejit::cache::encode_entry({pagejit::cache::make_key(ingredients), metadata, image});
+  return bytes.is_ok() ? *bytes : "";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 1;
+  const fs::path root = argv[1];
+  const std::string blob = metadata_blob("ptxas info    : Used 96 registers\n");
+  const bool is_written =
+      write(root / "metadata", "plain", blob) &&
+      write(root / "metadata", "no_log", metadata_blob("")) &&
+      write(root / "metadata", "cut", blob.substr(0, blob.size() / 2)) &&
+      write(root / "entry", "empty", entry_bytes("", "")) &&
+      write(root / "entry", "plain", entry_bytes(blob, "\x7f" "ELF image")) &&
+      write(root / "entry", "no_metadata", entry_bytes("", "image")) &&
+      write(root / "entry", "cut", entry_bytes(blob, "image").substr(0, 100)) &&
+      write(root / "spec_text", "decode", "decode head_size=128 block_size=16 group_size=4") &&
+      write(root / "spec_text", "many",
+            "many head_size=128 block_size=16 group_size=8 causal=1") &&
+      write(root / "spec_text", "few",
+            "few q=f16 kv=fp8_e4m3 out=f16 head_size=96 block_size=24 group_size=5 "
+            "causal=sequence window=1 soft_cap=1 alibi=1 sinks=1") &&
+      write(root / "spec_text", "latent",
+            "decode q=bf16 kv=fp8_e4m3 out=bf16 head_size=576 head_size_v=512 block_size=64 "
+            "group_size=128 table=slots layout=ds_mla latent=1");
+  return is_written ? 0 : 1;
+}
