@@ -1,9 +1,8 @@
 // decode_entry on any bytes; and again with the checksum made right, which random bytes never have.
-#include "cache/entry.h"
-
 #include <cstring>
 #include <string>
 
+#include "cache/entry.h"
 #include "cache/sha256.h"
 #include "tests/fuzz/fuzz_check.h"
 

@@ -52,12 +52,14 @@ int main(int argc, char** argv) {
       write(root / "metadata", "no_log", metadata_blob("")) &&
       write(root / "metadata", "cut", blob.substr(0, blob.size() / 2)) &&
       write(root / "entry", "empty", entry_bytes("", "")) &&
-      write(root / "entry", "plain", entry_bytes(blob, "\x7f" "ELF image")) &&
+      write(root / "entry", "plain",
+            entry_bytes(blob,
+                        "\x7f"
+                        "ELF image")) &&
       write(root / "entry", "no_metadata", entry_bytes("", "image")) &&
       write(root / "entry", "cut", entry_bytes(blob, "image").substr(0, 100)) &&
       write(root / "spec_text", "decode", "decode head_size=128 block_size=16 group_size=4") &&
-      write(root / "spec_text", "many",
-            "many head_size=128 block_size=16 group_size=8 causal=1") &&
+      write(root / "spec_text", "many", "many head_size=128 block_size=16 group_size=8 causal=1") &&
       write(root / "spec_text", "few",
             "few q=f16 kv=fp8_e4m3 out=f16 head_size=96 block_size=24 group_size=5 "
             "causal=sequence window=1 soft_cap=1 alibi=1 sinks=1") &&

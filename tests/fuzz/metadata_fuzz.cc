@@ -1,6 +1,5 @@
 // parse_metadata on any bytes: what it accepts is written back as the same bytes.
 #include "runtime/metadata.h"
-
 #include "tests/fuzz/fuzz_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

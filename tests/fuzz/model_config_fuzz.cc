@@ -1,9 +1,8 @@
-// parse_model_config on any bytes: a shape that can be divided among GPUs and asked for kernels, or a
-// sentence.
-#include "tools/models/model_config.h"
-
+// parse_model_config on any bytes: a shape that can be divided among GPUs and asked for kernels, or
+// a sentence.
 #include "tests/fuzz/fuzz_check.h"
 #include "tools/models/layer_support.h"
+#include "tools/models/model_config.h"
 #include "tools/models/tensor_parallel.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -29,8 +28,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FUZZ_CHECK(divided.is_ok() || !divided.status().message().empty());
     if (!divided) continue;
     for (const auto& kind : divided->kinds) {
-      const auto spec = spec_of_kind(*divided, kind, /*block_size=*/16);
-      FUZZ_CHECK(spec.is_ok() || !spec.status().message().empty());
+      for (const auto queries : {pagejit::QueryLengths::kOne, pagejit::QueryLengths::kMany}) {
+        const auto spec = spec_of_kind(*divided, kind, /*block_size=*/16, queries);
+        FUZZ_CHECK(spec.is_ok() || !spec.status().message().empty());
+      }
     }
   }
   return 0;
