@@ -26,6 +26,7 @@
 #include "cache/disk_cache_evict.h"
 #include "cache/entry.h"
 #include "cache/file_system.h"
+#include "cache/fork_guard.h"
 #include "cache/key.h"
 #include "cache/layer.h"
 #include "cache/process_lock.h"
@@ -210,6 +211,7 @@ class DiskCache final : public Layer {
   std::atomic_flag lock_failure_told_;
 
   mutable std::mutex mutex_;  // guards what follows
+  const ForkGuard fork_guard_{mutex_};
   DiskCacheStats stats_;
   std::chrono::steady_clock::time_point publish_again_at_{};
   std::chrono::seconds backoff_{0};

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "cache/entry.h"
+#include "cache/fork_guard.h"
 #include "cache/key.h"
 
 namespace pagejit::cache {
@@ -48,6 +49,7 @@ class MemoryCache {
 
   const size_t max_bytes_;
   mutable std::mutex mutex_;
+  const ForkGuard fork_guard_{mutex_};
   Recency recency_;
   std::unordered_map<Key, Recency::iterator, KeyHash> index_;
   MemoryCacheStats stats_;

@@ -32,6 +32,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cache/fork_guard.h"
 #include "cache/key.h"
 #include "pagejit/status.h"
 
@@ -264,6 +265,7 @@ class SingleFlight {
 
   SingleFlightOptions options_;
   mutable std::mutex mutex_;  // never held while a computation runs
+  const ForkGuard fork_guard_{mutex_};
   std::unordered_map<Key, std::shared_ptr<Flight>, KeyHash> flights_;
   // Those with a result that is kept, the oldest first; some may have been forgotten or replaced.
   std::deque<std::pair<Key, std::weak_ptr<Flight>>> kept_;

@@ -1,11 +1,14 @@
 #include "runtime/logger.h"
 
+#include <spdlog/details/console_globals.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <mutex>
 #include <utility>
+
+#include "cache/fork_guard.h"
 
 namespace pagejit {
 namespace {
@@ -63,6 +66,8 @@ Logger::Logger(LogLevel level, LogCallback callback) : level_(level) {
   if (callback) {
     sink = std::make_shared<CallbackSink>(std::move(callback));
   } else {
+    // One for all of these sinks: guarded once.
+    static const cache::ForkGuard guard(spdlog::details::console_mutex::mutex());
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
   impl_ = std::make_unique<Impl>(std::move(sink));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "cache/fork_guard.h"
 #include "pagejit/status.h"
 #include "runtime/driver/driver.h"
 
@@ -80,6 +81,7 @@ class Devices {
 
   std::shared_ptr<const Driver> driver_;
   std::mutex mutex_;
+  const cache::ForkGuard fork_guard_{mutex_};
   std::map<CUdevice, DeviceInfo> infos_;
   std::map<CUdevice, std::shared_ptr<PrimaryContext>> primaries_;
 };

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cache/fork_guard.h"
 #include "pagejit/engine.h"
 #include "runtime/engine/async_prepares.h"
 #include "runtime/engine/dependencies.h"
@@ -97,12 +98,14 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   ImageStore images;
 
   std::mutex driver_mutex;  // guards open
+  const cache::ForkGuard driver_fork_guard{driver_mutex};
   OpenDriver open;
 
   KernelTable kernels;
   // Taken while a kernel is loaded: the driver serialises loads anyway, and so no kernel is loaded
   // twice. Guards modules.
   std::mutex load_mutex;
+  const cache::ForkGuard load_fork_guard{load_mutex};
   std::unordered_map<std::string, std::weak_ptr<LoadedModule>>
       modules;  // by key, for further devices
 

@@ -95,8 +95,8 @@ class Thread {
   void compute(const cache::Entry& entry) {
     if (check(cache_.lookup(entry.key))) return;
     cache::ProcessLock lock;
-    const auto outcome =
-        cache_.lock(entry.key, [&] { return check(cache_.lookup(entry.key)); }, &lock);
+    const auto outcome = cache_.lock(
+        entry.key, [&] { return check(cache_.lookup(entry.key)); }, &lock);
     if (outcome == cache::LockOutcome::kPublished) return;
     ++(cache_.publish(entry).is_ok() ? counts_.publishes : counts_.failed_publishes);
   }
