@@ -59,8 +59,8 @@ struct ForkGuard::ForkHandlers {
   static const int registration_error;
 };
 
-const int ForkGuard::ForkHandlers::registration_error = ::pthread_atfork(
-    ForkHandlers::before_fork, ForkHandlers::after_fork, ForkHandlers::after_fork);
+const int ForkGuard::ForkHandlers::registration_error =
+    ::pthread_atfork(ForkHandlers::before_fork, ForkHandlers::after_fork, ForkHandlers::after_fork);
 
 ForkGuard::ForkGuard(std::mutex& mutex) : mutex_(mutex) {
   const std::lock_guard guard(ForkHandlers::mutex);

@@ -12,7 +12,7 @@ seconds=${1:-120}
 [[ "$seconds" =~ ^[1-9][0-9]*$ ]] || fail "$seconds: must be a number of seconds"
 [ $# -eq 0 ] || shift
 
-build fuzz --target fuzzers >/dev/null
+build fuzz --target fuzzers >&2
 folder=$root/build/fuzz/tests/fuzz
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then

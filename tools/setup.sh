@@ -37,6 +37,7 @@ have_file() { local path; for path in "$@"; do [ -e "$path" ] && return 0; done;
 have_header() { have_file "/usr/include/$1" "/usr/local/include/$1"; }
 have_library() { local name; for name in "$@"; do have_archive "$name" && return 0; done; return 1; }
 have_archive() { have_file /usr/lib/*/"$1" "/usr/lib/$1" "/usr/local/lib/$1"; }
+have_fuzzer() { have_command clang++ && have_file "$(clang++ -print-resource-dir)"/lib/*/libclang_rt.fuzzer*.a; }
 cmake_is_recent() { have_command cmake && [ "$(printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1)" = 3.25 ]; }
 
 missing=()
@@ -61,6 +62,8 @@ needs openssl have_command openssl
 # nginx (for tests) is unpacked in .deps, not installed: its package would start a server on port 80.
 fetch_nginx=no
 have_file /usr/sbin/nginx /usr/local/sbin/nginx "$deps/nginx/usr/sbin/nginx" || fetch_nginx=yes
+needs clang have_command clang++
+needs libclang-rt-dev have_fuzzer
 
 # ---- CUDA ------------------------------------------------------------------------------------------------------------
 wheels_are_unpacked() {

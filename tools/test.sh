@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Set-up, build, and all tests: first the release build, then the host code under AddressSanitizer and
-# UndefinedBehaviorSanitizer. Needs no GPU. Fails if anything failed; the second part runs all the same.
+# UndefinedBehaviorSanitizer, then what has threads under ThreadSanitizer, then the fuzzers for some seconds each. Needs no
+# GPU. Fails if anything failed; the other parts run all the same.
 #
 #   tools/test.sh [--all] [--no-sanitizers]
 #
@@ -18,7 +19,7 @@ for argument in "$@"; do
   case "$argument" in
     --all) all=yes ;;
     --no-sanitizers) sanitizers=no ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) fail "unknown argument $argument (known: --all, --no-sanitizers)" ;;
   esac
 done
@@ -67,5 +68,18 @@ if [ "$sanitizers" = yes ]; then
     -L '^(cache|generator|jit|remote|runtime|models)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
   # Kernels on the emulator: what AddressSanitizer finds there, and a sweep of attention.
   ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" -R '^AsanTest\.|_asan\.' || status=$?
+
+  begin=$(now)
+  build tsan --target cache_test jit_test runtime_test
+  say "ThreadSanitizer build: $(seconds_since "$begin") s"
+  begin=$(now)
+  ctest --test-dir "$root/build/tsan" --output-on-failure --no-tests=error -j "$(jobs)" \
+    -L '^(cache|jit|runtime)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
+  say "ThreadSanitizer tests: $(seconds_since "$begin") s, exit status $status"
+
+  begin=$(now)
+  build fuzz --target fuzzers
+  ctest --test-dir "$root/build/fuzz" --output-on-failure --no-tests=error -j "$(jobs)" -L '^fuzz$' || status=$?
+  say "fuzzers, with their build: $(seconds_since "$begin") s, exit status $status"
 fi
 [ "$status" -eq 0 ] || fail "tests failed; see the lists above"
