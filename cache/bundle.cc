@@ -28,9 +28,7 @@ constexpr size_t kSmallestBundle = kBundleHeaderBytes + sizeof(Digest);
 // So that no sum of sizes of legal entries wraps around.
 static_assert(kMaxBundleEntries <= (uint64_t{1} << 20) && kMaxEntryBytes <= (uint64_t{1} << 28));
 
-Status corrupt(std::string message) {
-  return Status(StatusCode::kDataCorrupt, std::move(message));
-}
+Status corrupt(std::string message) { return Status(StatusCode::kDataCorrupt, std::move(message)); }
 
 Key key_of(std::string_view record) {
   return Key{.source = digest_at(record, 0), .compiler = digest_at(record, sizeof(Digest))};
@@ -98,8 +96,7 @@ Result<std::unique_ptr<Bundle>> Bundle::open_file(const std::string& path,
       bundle->not_private_ = Status(
           StatusCode::kCacheError,
           "must be signed by a trusted key, or belong to root or to user " + std::to_string(user) +
-              " and be writable by nobody else: it belongs to user " +
-              std::to_string(info.st_uid) +
+              " and be writable by nobody else: it belongs to user " + std::to_string(info.st_uid) +
               ((info.st_mode & S_IWOTH) != 0   ? " and is writable by everybody"
                : (info.st_mode & S_IWGRP) != 0 ? " and is writable by its group"
                                                : ""));
@@ -187,8 +184,8 @@ Status Bundle::check_index() const {
     const auto fault = [&](const std::string& what) {
       return corrupt("item " + std::to_string(i) + " of its index " + what);
     };
-    if (i > 0 && record(i - 1).substr(0, kItemOffsetOffset) >=
-                     record(i).substr(0, kItemOffsetOffset)) {
+    if (i > 0 &&
+        record(i - 1).substr(0, kItemOffsetOffset) >= record(i).substr(0, kItemOffsetOffset)) {
       return fault("is not greater than the one before it");
     }
     if (item.offset != offset) {

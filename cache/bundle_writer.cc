@@ -35,8 +35,7 @@ Status publish_file(FileSystem* file_system, const std::string& path,
   AtomicFile file(file_system, directory.get());
   // A bundle is made to be read by others, unlike a cache directory.
   if (const IoStatus status = file.create(0644); !status.is_ok()) return failed(status);
-  const Status written =
-      write([&](std::string_view piece) { return failed(file.write(piece)); });
+  const Status written = write([&](std::string_view piece) { return failed(file.write(piece)); });
   if (!written) return written;
   return failed(file.commit(directory.get(), name));
 }
@@ -63,8 +62,8 @@ Status BundleWriter::add(const Entry& entry, Reread reread) {
                       "; a bundle holds one of a key");
   }
   if (entries_.size() >= kMaxBundleEntries) {
-    return Status(StatusCode::kInvalidArgument, "a bundle holds at most " +
-                                                    std::to_string(kMaxBundleEntries) + " entries");
+    return Status(StatusCode::kInvalidArgument,
+                  "a bundle holds at most " + std::to_string(kMaxBundleEntries) + " entries");
   }
   Item item{.size = bytes->size(), .checksum = checksum, .bytes = {}, .reread = std::move(reread)};
   if (!item.reread) item.bytes = std::move(bytes).value();

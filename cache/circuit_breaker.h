@@ -8,6 +8,8 @@
 #include <functional>
 #include <mutex>
 
+#include "cache/fork_guard.h"
+
 namespace pagejit::cache {
 
 struct CircuitBreakerOptions {
@@ -40,7 +42,8 @@ class CircuitBreaker {
 
  private:
   CircuitBreakerOptions options_;
-  mutable std::mutex mutex_;            // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
+  const ForkGuard fork_guard_{mutex_};
   int failures_ = 0;                    // in a row
   std::chrono::milliseconds pause_{0};  // 0 = closed
   bool is_trying_ = false;              // open, and one call tries

@@ -154,9 +154,9 @@ class DiskCache final : public Layer {
   bool is_private();
 
   // Visits each valid entry, in the order of the files' names; other processes may publish and
-  // remove meanwhile. Ends at the first status of `visit` that is not ok and returns it. kCacheError
-  // where there is no directory or a part of it cannot be read; a directory that was never made has
-  // no entries.
+  // remove meanwhile. Ends at the first status of `visit` that is not ok and returns it.
+  // kCacheError where there is no directory or a part of it cannot be read; a directory that was
+  // never made has no entries.
   Result<DiskCacheListing> for_each_entry(const std::function<Status(const Entry& entry)>& visit);
 
   DiskCacheStats stats() const;

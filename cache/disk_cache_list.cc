@@ -46,8 +46,7 @@ Status DiskCache::visit_shard(const FileDescriptor& shard,
                               const std::function<Status(const Entry& entry)>& visit,
                               DiskCacheListing* listing) {
   std::vector<StoredFile> files;
-  if (const int error =
-          list_files(file_system_.get(), shard.get(), is_entry_name, &files);
+  if (const int error = list_files(file_system_.get(), shard.get(), is_entry_name, &files);
       error != 0) {
     return IoStatus::failure(error, "list a folder of " + path() + "/v1/objects").to_status();
   }

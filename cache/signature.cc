@@ -40,7 +40,9 @@ std::string_view signature_verdict_name(SignatureVerdict verdict) {
 
 std::string bundle_message(const Digest& digest) { return message_of("pagejit bundle 1", digest); }
 
-std::string entry_message(const Digest& checksum) { return message_of("pagejit entry 1", checksum); }
+std::string entry_message(const Digest& checksum) {
+  return message_of("pagejit entry 1", checksum);
+}
 
 Result<std::string> make_signature_block(std::string_view message, const Signer& signer) {
   const Result<Signature> signature = signer.sign(message);
@@ -75,9 +77,9 @@ SignatureCheck check_signature_block(std::string_view block, std::string_view me
 
 Result<std::string> sign_entry(std::string_view entry, const Signer& signer) {
   if (entry.size() < kEntryHeaderBytes) {
-    return Status(StatusCode::kInvalidArgument,
-                  "entry of " + std::to_string(entry.size()) + " bytes: has at least " +
-                      std::to_string(kEntryHeaderBytes));
+    return Status(StatusCode::kInvalidArgument, "entry of " + std::to_string(entry.size()) +
+                                                    " bytes: has at least " +
+                                                    std::to_string(kEntryHeaderBytes));
   }
   return make_signature_block(entry_message(digest_at(entry, kEntryChecksumOffset)), signer);
 }
@@ -87,11 +89,12 @@ SignedEntry check_signed_entry(std::string_view bytes, std::span<const PublicKey
   SignedEntry result{.entry = bytes, .signature = {}};
   const std::optional<uint64_t> size = claimed_entry_size(bytes);
   if (!size || bytes.size() < *size || bytes.size() - *size != kSignatureBlockBytes) return result;
-  result.signature = check_signature_block(
-      bytes.substr(*size), entry_message(digest_at(bytes, kEntryChecksumOffset)), trusted_keys,
-      verifier);
+  result.signature = check_signature_block(bytes.substr(*size),
+                                           entry_message(digest_at(bytes, kEntryChecksumOffset)),
+                                           trusted_keys, verifier);
   // Bytes that are no block belong to what is wrong with the entry.
-  if (result.signature.verdict != SignatureVerdict::kUnsigned) result.entry = bytes.substr(0, *size);
+  if (result.signature.verdict != SignatureVerdict::kUnsigned)
+    result.entry = bytes.substr(0, *size);
   return result;
 }
 

@@ -29,7 +29,7 @@ struct EngineDependencies {
   // memory, so 1,024 of them stay near 100 MB; a model needs a few dozen.
   size_t max_resident_kernels = 1024;
   std::shared_ptr<cache::HttpTransport> http;  // of a remote; null = libcurl
-  cache::DiskCacheOptions disk;  // the engine sets the directory and the callbacks
+  cache::DiskCacheOptions disk;                // the engine sets the directory and the callbacks
   cache::SingleFlightOptions flights;
 };
 

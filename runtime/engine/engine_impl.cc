@@ -65,10 +65,8 @@ ImageStoreParts Engine::Impl::store_parts() {
     return open_store_layers(options, trust, *logger, dependencies.disk.file_system);
   };
   parts.open_remote = [this]() -> std::unique_ptr<cache::RemoteStore> {
-    RemoteDependencies remote{.logger = logger,
-                              .check_signature = {},
-                              .compilers = {},
-                              .transport = dependencies.http};
+    RemoteDependencies remote{
+        .logger = logger, .check_signature = {}, .compilers = {}, .transport = dependencies.http};
     // It must own what it uses: an upload may outlive the engine.
     remote.check_signature = [trust = trust](std::string_view answer) {
       return trust.open_entry(answer);

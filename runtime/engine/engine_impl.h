@@ -20,8 +20,8 @@
 #include "runtime/engine/kernel_table.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/engine/stored_kernel.h"
-#include "runtime/engine/trace_recorder.h"
 #include "runtime/engine/stats_file.h"
+#include "runtime/engine/trace_recorder.h"
 
 namespace pagejit {
 

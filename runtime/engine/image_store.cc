@@ -199,7 +199,8 @@ ImageStore::Shared ImageStore::lookup_ahead(const Wanted& wanted, const KernelSo
     }
   }
   for (const StoreLayer& place : layers()) {
-    if (Shared image = accept(look_in(*place.layer, wanted, source), source, place.origin)) return image;
+    if (Shared image = accept(look_in(*place.layer, wanted, source), source, place.origin))
+      return image;
   }
   return nullptr;
 }
@@ -284,9 +285,8 @@ Result<ImageStore::Shared> ImageStore::wait_for_turn(const cache::Key& key,
 ImageStore::Shared ImageStore::accept(const cache::LookupResult& found, const KernelSource& source,
                                       ImageOrigin origin) {
   const auto warn = [&](const std::string& reason) {
-    logger_->warning(format("a stored kernel is not used ({}): {} ({} for {})",
-                            origin_name(origin), reason, spec_text(source.config),
-                            source.target.to_string()));
+    logger_->warning(format("a stored kernel is not used ({}): {} ({} for {})", origin_name(origin),
+                            reason, spec_text(source.config), source.target.to_string()));
   };
   if (found.outcome == cache::LookupOutcome::kCorrupt) warn(found.status.message());
   if (found.entry == nullptr) return nullptr;
@@ -405,7 +405,8 @@ void ImageStore::add_remote_to(EngineStats& stats) const {
   for (const auto& [status, num] : remote.statuses) stats.remote_failures += num;
   stats.remote_uploads += remote.uploads;
   stats.remote_upload_failures += remote.upload_failures + remote.upload_drops;
-  stats.remote_breaker_opens += remote.lookup_breaker.times_opened + remote.upload_breaker.times_opened;
+  stats.remote_breaker_opens +=
+      remote.lookup_breaker.times_opened + remote.upload_breaker.times_opened;
 }
 
 }  // namespace pagejit

@@ -1,7 +1,7 @@
 // ImageStore: source -> compiled image, for each key once, however many threads and processes ask:
-// from memory, bundles and read-only directories, the cache directory, a remote, or by a compile. It connects the cache (which knows no kernels) with the
-// compilers (which know no cache). It loads nothing. Thread-safety: all functions may be called
-// from several threads at once.
+// from memory, bundles and read-only directories, the cache directory, a remote, or by a compile.
+// It connects the cache (which knows no kernels) with the compilers (which know no cache). It loads
+// nothing. Thread-safety: all functions may be called from several threads at once.
 #pragma once
 
 #include <array>
@@ -69,8 +69,8 @@ class ImageStore {
                               const jit::JobOptions& job = {});
 
   // What acquire() would find without compiling and without opening the compiler; it waits for no
-  // other thread's compile, though for a remote. *key: the name that was looked for, or its part before the dot where
-  // the compiler is not known.
+  // other thread's compile, though for a remote. *key: the name that was looked for, or its part
+  // before the dot where the compiler is not known.
   std::optional<StoredImage> find(const KernelSource& source, Compiler& compiler, std::string* key);
 
   // What memory and the layers before the cache directory hold of it, as find() otherwise.

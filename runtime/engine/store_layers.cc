@@ -38,9 +38,9 @@ class LayerList {
 
 }  // namespace
 
-std::vector<StoreLayer> open_store_layers(
-    const EngineOptions& options, const Trust& trust, const Logger& logger,
-    const std::shared_ptr<cache::FileSystem>& file_system) {
+std::vector<StoreLayer> open_store_layers(const EngineOptions& options, const Trust& trust,
+                                          const Logger& logger,
+                                          const std::shared_ptr<cache::FileSystem>& file_system) {
   LayerList list(logger);
   const cache::BundleOptions bundle_options{.file_system = file_system,
                                             .trusted_keys = trust.keys,

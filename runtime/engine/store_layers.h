@@ -1,6 +1,6 @@
-// StoreLayer: a place where kernels are looked for before the cache directory, as EngineOptions name
-// them: bundles and read-only directories. Thread-safety: a layer may be asked from several threads
-// at once.
+// StoreLayer: a place where kernels are looked for before the cache directory, as EngineOptions
+// name them: bundles and read-only directories. Thread-safety: a layer may be asked from several
+// threads at once.
 #pragma once
 
 #include <memory>

@@ -114,8 +114,9 @@ TEST_F(BundleFileTest, TheFileOfAnotherUserIsRefusedThatOfRootIsNot) {
     ASSERT_EQ(::chown(path_.c_str(), 12345, static_cast<gid_t>(-1)), 0);
     expect_serves(*open());  // the user's own
     file_system_->user = 54321;
-    expect_refused("or belong to root or to user 54321 and be writable by nobody else: it belongs "
-                   "to user 12345");
+    expect_refused(
+        "or belong to root or to user 54321 and be writable by nobody else: it belongs "
+        "to user 12345");
   } else {
     file_system_->user = ::geteuid() + 1;
     expect_refused("it belongs to user " + std::to_string(::geteuid()));

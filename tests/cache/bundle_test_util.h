@@ -99,8 +99,7 @@ class FakeVerifier final : public SignatureVerifier {
 };
 
 inline std::string signed_by(const std::string& bundle, const Signer& signer) {
-  return bundle +
-         make_signature_block(bundle_message(digest_at(bundle, 32)), signer).value();
+  return bundle + make_signature_block(bundle_message(digest_at(bundle, 32)), signer).value();
 }
 
 }  // namespace pagejit::cache

@@ -87,9 +87,8 @@ TEST(BundleWriterTest, AnEntryThatChangedMeanwhileIsAnError) {
     EXPECT_THAT(status.message(), HasSubstr("was changed while the bundle was written"));
   }
   BundleWriter failing;
-  ASSERT_TRUE(failing.add(example_entry(1), []() -> Result<Entry> {
-    return Status(StatusCode::kCacheError, "gone");
-  }));
+  ASSERT_TRUE(failing.add(
+      example_entry(1), []() -> Result<Entry> { return Status(StatusCode::kCacheError, "gone"); }));
   EXPECT_EQ(failing.write_to(drop).message(), "gone");
 }
 

@@ -25,8 +25,7 @@ TEST_F(SignatureTest, BlockAndMessagesAreAsTheGrammarSays) {
   digest.fill(0x55);
   const std::string message = entry_message(digest);
   EXPECT_EQ(message, std::string("pagejit entry 1\0", 16) + std::string(32, 0x55));
-  EXPECT_EQ(bundle_message(digest),
-            std::string("pagejit bundle 1\0", 17) + std::string(32, 0x55));
+  EXPECT_EQ(bundle_message(digest), std::string("pagejit bundle 1\0", 17) + std::string(32, 0x55));
   const Signature signature = FakeSigner::signature(message, signer_.public_key());
   EXPECT_EQ(make_signature_block(message, signer_).value(),
             "PJKSIGN1" + std::string(32, 1) + std::string(signature.begin(), signature.end()));

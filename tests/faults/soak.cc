@@ -70,16 +70,35 @@ class Soak {
       if (is_bad(result)) ++counts_->bad_reads;
       if (result.outcome == cache::LookupOutcome::kHit) ++num_stored;
     }
-    size_t num_temporaries = 0;
-    std::error_code ignored;
-    for (const auto& item : fs::directory_iterator(directory_ + "/cache/v1/tmp", ignored)) {
-      num_temporaries += item.path().extension() == ".tmp" ? 1 : 0;
-    }
+    const size_t num_temporaries = count_temporaries();
     counts_->print(num_stored, num_temporaries);
-    return counts_->bad_reads == 0 && counts_->failures == 0;
+    collect_garbage();
+    const size_t num_left = count_temporaries();
+    std::printf("soak: %zu temporaries after a publish two hours later\n", num_left);
+    return counts_->bad_reads == 0 && counts_->failures == 0 && num_left == 0;
   }
 
  private:
+  size_t count_temporaries() const {
+    size_t number = 0;
+    std::error_code ignored;
+    for (const auto& item : fs::directory_iterator(directory_ + "/cache/v1/tmp", ignored)) {
+      number += item.path().extension() == ".tmp" ? 1 : 0;
+    }
+    return number;
+  }
+
+  // Publishes look for temporaries that are older than an hour.
+  void collect_garbage() const {
+    cache::DiskCacheOptions options;
+    options.directory = {directory_ + "/cache", "", "soak"};
+    options.wall_clock = [] { return std::chrono::system_clock::now() + std::chrono::hours(2); };
+    const auto cache = cache::DiskCache::open(std::move(options));
+    for (int number = 0; number < kNumKeys && count_temporaries() > 0; ++number) {
+      static_cast<void>(cache->publish(entry_of(number)));
+    }
+  }
+
   Worker start(int index) {
     Worker worker{-1, ++next_seed_};
     worker.pid = ::fork();

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <string>
 
+#include "cache/bundle_writer.h"
 #include "cache/entry.h"
 #include "runtime/metadata.h"
 
@@ -29,6 +30,24 @@ std::string metadata_blob(const std::string& log) {
   metadata.compile_us = 350'000;
   metadata.log = log;
   return pagejit::encode_metadata(metadata);
+}
+
+std::string bundle_bytes(int num_entries) {
+  pagejit::cache::BundleWriter writer;
+  for (int i = 0; i < num_entries; ++i) {
+    pagejit::cache::KeyIngredients ingredients;
+    ingredients.text = "kernel " + std::to_string(i / 2);
+    ingredients.compiler_identity = "compiler " + std::to_string(i);
+    const auto status =
+        writer.add({pagejit::cache::make_key(ingredients), "", "image " + std::to_string(i)});
+    if (!status.is_ok()) return "";
+  }
+  std::string bytes;
+  const auto status = writer.write_to([&](std::string_view piece) {
+    bytes += piece;
+    return pagejit::Status::ok();
+  });
+  return status.is_ok() ? bytes : "";
 }
 
 std::string entry_bytes(const std::string& metadata, const std::string& image) {
@@ -58,6 +77,10 @@ int main(int argc, char** argv) {
                         "ELF image")) &&
       write(root / "entry", "no_metadata", entry_bytes("", "image")) &&
       write(root / "entry", "cut", entry_bytes(blob, "image").substr(0, 100)) &&
+      write(root / "bundle", "empty", bundle_bytes(0)) &&
+      write(root / "bundle", "one", bundle_bytes(1)) &&
+      write(root / "bundle", "three", bundle_bytes(3)) &&
+      write(root / "bundle", "cut", bundle_bytes(3).substr(0, 200)) &&
       write(root / "spec_text", "decode", "decode head_size=128 block_size=16 group_size=4") &&
       write(root / "spec_text", "many", "many head_size=128 block_size=16 group_size=8 causal=1") &&
       write(root / "spec_text", "few",

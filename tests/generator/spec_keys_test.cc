@@ -50,7 +50,8 @@ TEST(SpecKeysTest, EqualSpecsShareAKeyAndDifferentSourcesDoNot) {
       EXPECT_EQ(source->second, name + text) << canonical_text(spec);
       const auto [known, is_new_spec] = key_of_spec.emplace(name + canonical_text(spec), key);
       EXPECT_EQ(known->second, key) << canonical_text(spec);
-      EXPECT_EQ(is_new_source, is_new_spec) << "two specs have one source: " << canonical_text(spec);
+      EXPECT_EQ(is_new_source, is_new_spec)
+          << "two specs have one source: " << canonical_text(spec);
       std::string again;
       EXPECT_EQ(source_key(*parse_spec(canonical_text(spec)), target, &again), key);
     }

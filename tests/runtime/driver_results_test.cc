@@ -13,9 +13,17 @@ constexpr KernelSpec kSpec{.group_size = 4};
 // CUresult's numbers lie in these ranges (cuda.h); drivers to come may use the gaps.
 std::vector<int> all_results() {
   std::vector<int> results;
-  for (const auto& [first, last] : {std::pair{1, 60}, {100, 105}, {200, 230}, {300, 310},
-                                    {400, 402}, {500, 501}, {600, 601}, {700, 730}, {800, 830},
-                                    {900, 920}, {999, 1000}}) {
+  for (const auto& [first, last] : {std::pair{1, 60},
+                                    {100, 105},
+                                    {200, 230},
+                                    {300, 310},
+                                    {400, 402},
+                                    {500, 501},
+                                    {600, 601},
+                                    {700, 730},
+                                    {800, 830},
+                                    {900, 920},
+                                    {999, 1000}}) {
     for (int result = first; result <= last; ++result) results.push_back(result);
   }
   return results;

@@ -169,11 +169,10 @@ void run_beside(CommandContext& context, const std::string& name,
   for (const std::string& file : files) words.push_back(here / file);
   for (const std::filesystem::path file : words) {
     if (std::filesystem::exists(file, error)) continue;
-    return context.fail(
-        Status(StatusCode::kNotFound,
-               file.filename().string() +
-                   " is not beside this command; this needs a build with tests"),
-        ExitCode::kEnvironment);
+    return context.fail(Status(StatusCode::kNotFound,
+                               file.filename().string() +
+                                   " is not beside this command; this needs a build with tests"),
+                        ExitCode::kEnvironment);
   }
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -203,7 +202,8 @@ void add_bench_command(CLI::App& app, CommandContext& context) {
       ->type_name("FILE");
   command->require_subcommand(0, 1);
   command->footer(
-      "Without a suite: all but host and store. A case is timed only after its results were checked. The "
+      "Without a suite: all but host and store. A case is timed only after its results were "
+      "checked. The "
       "emulator has no times worth\n"
       "printing and is refused.\n"
       "Examples:\n"

@@ -134,7 +134,7 @@ bool bench_compile(const Paths& paths) {
   std::printf("%-62s %10.3f s\n", "  render, open NVRTC, compile: new process, one core, median",
               median(whole) / 1000);
   return print_at_most("compile to cubin, bf16 head_size 128: new process, one core",
-                      median(alone) / 1000, 0.3, "s");
+                       median(alone) / 1000, 0.3, "s");
 }
 
 bool bench_prepare(const Paths& paths) {
@@ -153,7 +153,7 @@ bool bench_prepare(const Paths& paths) {
     times.push_back(ms);
   }
   return print_at_most("prepare from the disk cache: new process, NVRTC not loaded", median(times),
-                      2, "ms");
+                       2, "ms");
 }
 
 struct LaunchSetup {
@@ -285,7 +285,7 @@ bool bench_size(const Paths& paths) {
     return true;
   }
   return print_at_most("libpagejit.so, stripped", static_cast<double>(bytes) / (1024.0 * 1024.0), 3,
-                      "MiB");
+                       "MiB");
 }
 
 int bench(Paths paths) {

@@ -28,8 +28,8 @@ std::vector<KernelSpec> make_specs(size_t count) {
     for (int block_size : {8, 16, 32, 64}) {
       for (int group_size : {1, 2, 3, 4, 5, 6, 7, 8}) {
         if (specs.size() == count) return specs;
-        specs.push_back({.head_size = head_size, .block_size = block_size,
-                         .group_size = group_size});
+        specs.push_back(
+            {.head_size = head_size, .block_size = block_size, .group_size = group_size});
       }
     }
   }
@@ -54,8 +54,8 @@ int child_make(const std::string& cache_dir, int num_threads, int compile_thread
   std::vector<std::thread> threads;
   for (int thread = 0; thread < num_threads; ++thread) {
     threads.emplace_back([&, thread] {
-      const size_t first = specs.size() * static_cast<size_t>(thread) /
-                           static_cast<size_t>(num_threads);
+      const size_t first =
+          specs.size() * static_cast<size_t>(thread) / static_cast<size_t>(num_threads);
       for (size_t i = 0; i < specs.size(); ++i) {
         const Result<KernelInfo> info =
             (*engine)->precompile(specs[(first + i) % specs.size()], kTarget);
@@ -116,10 +116,11 @@ bool bench_cold_start(const std::string& self, const std::string& folder) {
   }
   std::printf("%-62s %10.3f s\n", "  16 cold keys, 1 process x 4 threads", alone_ms / 1000);
   std::printf("%-62s %10.3f s\n", "  16 cold keys, 8 processes x 4 threads", together_ms / 1000);
-  const bool once = print_at_most("compiles of 16 cold keys by 8 processes x 4 threads",
-                                  compiles, kKeys, "");
+  const bool once =
+      print_at_most("compiles of 16 cold keys by 8 processes x 4 threads", compiles, kKeys, "");
   return print_at_most("  their wall time against one process", together_ms / alone_ms, 1.15,
-                       "x") && once;
+                       "x") &&
+         once;
 }
 
 bool bench_precompile(const std::string& self, const std::string& folder) {

@@ -98,10 +98,11 @@ bool bench_bundle(const std::string& folder) {
     if (!(*bundle)->lookup(key).entry) return fail(Status(StatusCode::kInternal, "no hit"));
     hits.push_back(us_since(begin));
   }
-  bool good = print_at_most("bundle of 5,000 entries of 50 KB: open, median of 21", median(opens),
-                            5, "ms");
-  good = print_at_most("  hit, verified, page cache warm: median of 2,000", median(hits), 50,
-                       "us") && good;
+  bool good =
+      print_at_most("bundle of 5,000 entries of 50 KB: open, median of 21", median(opens), 5, "ms");
+  good =
+      print_at_most("  hit, verified, page cache warm: median of 2,000", median(hits), 50, "us") &&
+      good;
   return print_at_most("  memory that an open bundle holds", after_mb - before_mb, 1, "MB") && good;
 }
 
