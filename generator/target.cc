@@ -6,6 +6,7 @@ namespace pagejit {
 
 std::string Target::to_string() const {
   if (is_host()) return sm == Target::host().sm ? "host" : "host_" + std::to_string(sm);
+  if (variant == TargetVariant::kPtx) return "compute_" + std::to_string(sm);
   std::string text = "sm_" + std::to_string(sm);
   if (variant == TargetVariant::kExact) text += 'a';
   if (variant == TargetVariant::kFamily) text += 'f';
@@ -18,7 +19,8 @@ Status bad_target(std::string_view text) {
   return Status(
       StatusCode::kInvalidArgument,
       "target \"" + std::string(text) +
-          "\": legal are sm_80, sm_90a, sm_100f and the like (also 90a, 9.0), host, host_80");
+          "\": legal are sm_80, sm_90a, sm_100f and the like (also 90a, 9.0), compute_80 (PTX), "
+          "host, host_80");
 }
 
 // Two or three digits of a compute capability.
@@ -36,6 +38,11 @@ Result<Target> parse_target(std::string_view text) {
   if (text.starts_with("host_")) {
     target.kind = TargetKind::kHost;
     if (!parse_capability(text.substr(5), target.sm)) return bad_target(text);
+    return target;
+  }
+  if (text.starts_with("compute_")) {
+    target.variant = TargetVariant::kPtx;
+    if (!parse_capability(text.substr(8), target.sm)) return bad_target(text);
     return target;
   }
   std::string rest(text.starts_with("sm_") ? text.substr(3) : text);

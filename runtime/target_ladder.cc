@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "generator/arch.h"
 #include "runtime/format.h"
 
 namespace pagejit {
@@ -36,8 +37,19 @@ Result<std::vector<Target>> target_ladder(int sm) {
   return ladder;
 }
 
+std::vector<Target> ptx_ladder(int sm) {
+  std::vector<Target> ladder;
+  for (const Arch& arch : known_archs()) {
+    if (arch.sm > sm || (is_jetson(arch.sm) && arch.sm != sm)) continue;
+    ladder.push_back({TargetKind::kCuda, arch.sm, TargetVariant::kPtx});
+  }
+  std::reverse(ladder.begin(), ladder.end());  // known_archs() ascends
+  return ladder;
+}
+
 bool runs_on(const Target& target, int sm) {
   if (target.is_host()) return false;
+  if (target.variant == TargetVariant::kPtx) return target.sm <= sm;
   if (target.variant == TargetVariant::kExact || is_jetson(sm) || is_jetson(target.sm)) {
     return target.sm == sm;
   }

@@ -20,7 +20,12 @@ namespace pagejit {
 // kUnsupported below 7.5: the kernels need ldmatrix, movmatrix and mma.m16n8k8.
 Result<std::vector<Target>> target_ladder(int sm);
 
-// Whether a cubin for `target` runs on a GPU of compute capability `sm`. Never true for the target
+// The targets that are compiled to PTX for such a GPU where no cubin does, best first: the highest
+// plain one not above it that this library knows, then older ones. Those of Jetson-class GPUs only
+// on themselves. Empty below 7.5.
+std::vector<Target> ptx_ladder(int sm);
+
+// Whether an image for `target` runs on a GPU of compute capability `sm`. Never true for the target
 // "host".
 bool runs_on(const Target& target, int sm);
 

@@ -36,6 +36,8 @@ void AsyncRequest::leave(const AsyncWaiter* waiter) {
   std::shared_ptr<AsyncWaiter> left;     // destroyed after the lock is released
   std::shared_ptr<AsyncRequest> myself;  // likewise
   bool was_last = false;
+  const CallScope scope(*table_->guard);
+  if (!scope.status()) return;
   {
     const std::lock_guard lock(table_->mutex);
     const auto found =
@@ -69,8 +71,9 @@ std::vector<std::shared_ptr<AsyncWaiter>> AsyncRequest::finish() {
   return std::move(waiters_);
 }
 
-AsyncPrepares::AsyncPrepares(int compile_threads)
-    : pool_({.threads = threads_for(compile_threads),
+AsyncPrepares::AsyncPrepares(int compile_threads, std::shared_ptr<CallCount> guard)
+    : table_(std::make_shared<AsyncTable>(std::move(guard))),
+      pool_({.threads = threads_for(compile_threads),
              .reserved = kReservedThreads,
              .thread_name = "pagejit-prepare"}) {}
 

@@ -24,6 +24,7 @@
 
 #include "cache/fork_guard.h"
 #include "pagejit/async.h"
+#include "runtime/engine/call_count.h"
 #include "runtime/jit/compile_pool.h"
 
 namespace pagejit {
@@ -32,6 +33,9 @@ class AsyncRequest;
 
 // The requests that are not done; outlives the engine as long as a Pending does.
 struct AsyncTable {
+  explicit AsyncTable(std::shared_ptr<CallCount> engine_guard) : guard(std::move(engine_guard)) {}
+
+  const std::shared_ptr<CallCount> guard;
   // Guards the table and what AsyncRequest says. No other lock is taken and nothing of the caller's
   // is called under it.
   std::mutex mutex;
@@ -110,7 +114,8 @@ struct Pending<Handle>::State final : public AsyncWaiter {
 
 class AsyncPrepares {
  public:
-  explicit AsyncPrepares(int compile_threads);
+  // compile_threads: as in EngineOptions. The guard is entered by what happens on other threads.
+  AsyncPrepares(int compile_threads, std::shared_ptr<CallCount> guard);
   // What is not done is kCancelled; waits for what runs, which is asked to stop.
   ~AsyncPrepares();
   AsyncPrepares(const AsyncPrepares&) = delete;
@@ -140,8 +145,20 @@ class AsyncPrepares {
         static_cast<typename Pending<Handle>::State&>(*waiter).set(result);
       }
     };
+    try {
+      post(request, finish, std::move(work));
+    } catch (...) {  // out of memory: nobody would ever finish it
+      finish(Status(StatusCode::kInternal, "out of memory"));
+    }
+  }
+
+ private:
+  template <class Handle, class Finish>
+  void post(const std::shared_ptr<AsyncRequest>& request, const Finish& finish,
+            std::function<Result<Handle>(const jit::JobOptions&)> work) {
     pool_.post(
-        [request, finish, work = std::move(work)] {
+        [table = table_, request, finish, work = std::move(work)] {
+          const CallScope scope(*table->guard);
           const jit::JobOptions job = request->job();
           finish(job.stop.stop_requested() ? Result<Handle>(jit::cancelled_before_begin())
                                            : work(job));
@@ -149,8 +166,7 @@ class AsyncPrepares {
         finish, request->job());
   }
 
- private:
-  const std::shared_ptr<AsyncTable> table_ = std::make_shared<AsyncTable>();
+  const std::shared_ptr<AsyncTable> table_;
   jit::CompilePool pool_;
 };
 

@@ -22,6 +22,7 @@ Result<std::shared_ptr<PrimaryContext>> PrimaryContext::retain(std::shared_ptr<c
 }
 
 PrimaryContext::~PrimaryContext() {
+  if (process_ != ::getpid()) return;  // forked since: it is the parent's
   // Fails where the driver is already shut down; then there is nothing left to release.
   driver_->cuDevicePrimaryCtxRelease(device_);
 }
@@ -91,9 +92,15 @@ Result<DeviceInfo> Devices::query(CUdevice device) {
   driver_->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device);
   driver_->cuDeviceGetAttribute(&bus_bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device);
 
+  // Only spares a load that would fail.
+  int max_shared = 0;
+  driver_->cuDeviceGetAttribute(&max_shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                                device);
+
   DeviceInfo info{.device = device, .sm = major * 10 + minor, .num_sms = num_sms};
   // Two transfers per clock.
   info.bytes_per_ns = 2.0 * clock_khz * 1e-6 * bus_bits / 8 * kReachableBandwidth;
+  info.max_shared_bytes = max_shared;
   infos_.emplace(device, info);
   return info;
 }

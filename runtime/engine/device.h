@@ -4,6 +4,8 @@
 // thread.
 #pragma once
 
+#include <unistd.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,13 +32,15 @@ class PrimaryContext {
   std::shared_ptr<const Driver> driver_;
   CUdevice device_;
   CUcontext context_;
+  const pid_t process_ = ::getpid();
 };
 
 struct DeviceInfo {
   CUdevice device = 0;
   int sm = 0;  // compute capability, major * 10 + minor
   int num_sms = 0;
-  double bytes_per_ns = 0;  // of memory bandwidth that kernels reach; 0 = unknown
+  double bytes_per_ns = 0;   // of memory bandwidth that kernels reach; 0 = unknown
+  int max_shared_bytes = 0;  // that a CTA may ask for; 0 = unknown
 };
 
 // A context that work is done in, and what keeps it alive.

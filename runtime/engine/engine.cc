@@ -52,7 +52,10 @@ Result<std::shared_ptr<Engine>> create_engine(EngineOptions options,
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Engine::~Engine() = default;
+Engine::~Engine() {
+  // Whatever is in there is the parent's: locks, threads, kernels on its GPU.
+  if (impl_ != nullptr && impl_->is_lost_in_fork()) (void)impl_.release();
+}
 
 Result<Kernel> Engine::prepare(const KernelSpec& spec, int device, Stream stream) {
   return guarded([&] { return Making::prepare<Kernel>(*impl_, spec, device, stream); });

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "generator/arch.h"
 #include "generator/families.h"
 #include "runtime/engine/remote.h"
 #include "runtime/engine/stopwatch.h"
@@ -38,6 +39,17 @@ bool may_try_next(const Status& status) {
          status.code() == StatusCode::kCompilerUnavailable || status.code() == StatusCode::kDenied;
 }
 
+// "driver 13.0 refused the kernel for sm_90a on NVIDIA H200 (9.0): ...".
+Status refusal_of(const Driver& driver, const DeviceInfo& device, const Target& target,
+                  const Status& failure) {
+  char name[256] = {};  // as long as the driver's names get (CUDA's samples)
+  if (driver.cuDeviceGetName(name, sizeof(name) - 1, device.device) != CUDA_SUCCESS) name[0] = 0;
+  return failure.with_context(format("driver {}.{} refused the kernel for {} on {} ({}.{})",
+                                     driver.version() / 1000, driver.version() % 1000 / 10,
+                                     target.to_string(), name[0] != 0 ? name : "a GPU",
+                                     device.sm / 10, device.sm % 10));
+}
+
 }  // namespace
 
 Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_dependencies,
@@ -54,7 +66,21 @@ Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_depen
           [this](const Status& status) {
             logger->warning("the engine's counts are not written: " + status.message());
           }),
-      async(options.compile_threads) {}
+      async(options.compile_threads, calls) {}
+
+bool Engine::Impl::is_lost_in_fork() const {
+  return calls->is_lost() || !check_driver_process();
+}
+
+Status Engine::Impl::check_driver_process() const {
+  const pid_t opened_by = driver_process.load();
+  if (opened_by == 0 || opened_by == ::getpid()) return {};
+  return Status(StatusCode::kDriverUnavailable,
+                format("this engine opened the CUDA driver in process {}, and this is process {}, "
+                       "forked from it: CUDA does not survive a fork; create the engine in the "
+                       "child, or call exec",
+                       opened_by, ::getpid()));
+}
 
 ImageStoreParts Engine::Impl::store_parts() {
   ImageStoreParts parts{.disk = dependencies.disk,
@@ -84,11 +110,19 @@ Compiler& Engine::Impl::compiler_for(const Target& target) {
 }
 
 Result<Engine::Impl::OpenDriver> Engine::Impl::open_driver() {
+  // Before any lock, which a thread that does not exist here may hold.
+  if (Status status = check_driver_process(); !status) return status;
+  const CallScope scope(*calls);
+  if (!scope.status()) return scope.status();
   std::lock_guard lock(driver_mutex);
   if (open.driver != nullptr) return open;
+  driver_process = ::getpid();
   const DriverRequest request{options.driver, options.allow_emulator, options.emulator_path};
   Result<std::shared_ptr<const Driver>> driver = dependencies.open_driver(request, *logger);
-  if (!driver) return driver.status();
+  if (!driver) {
+    driver_process = 0;
+    return driver.status();
+  }
   open = {*driver, std::make_shared<Devices>(*driver)};
   return open;
 }
@@ -146,13 +180,21 @@ std::optional<Engine::Impl::Acquired> Engine::Impl::acquire_ahead(
 // target in the cache directory is never preferred to compiling for an earlier one.
 Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,
                                                      const std::vector<Target>& targets,
-                                                     JitReport& report,
+                                                     const DeviceInfo* device, JitReport& report,
                                                      const jit::JobOptions& job) {
-  if (!report.may_compile()) return acquire_stored(spec, targets, report);
+  if (!report.may_compile()) {
+    std::vector<Target> all = targets;
+    if (device != nullptr && !targets.front().is_host()) {
+      for (const Target& target : ptx_ladder(device->sm)) all.push_back(target);
+    }
+    return acquire_stored(spec, all, report);
+  }
   if (std::optional<Acquired> ahead = acquire_ahead(spec, targets, report)) {
     return std::move(*ahead);
   }
   Status first_failure;
+  bool has_no_plan = false;  // on a GPU that is known
+  bool can_be_made = true;
   for (const Target& target : targets) {
     Result<KernelSource> source = render(spec, target);
     Status failure = source.status();
@@ -160,11 +202,58 @@ Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,
       Result<StoredImage> image = acquire_image(*source, report, job);
       if (image) return Acquired{std::move(source).value(), std::move(image).value()};
       failure = image.status();
+      can_be_made = can_be_made && failure.code() == StatusCode::kUnsupported;
+    } else {
+      has_no_plan = has_no_plan || arch_of(target);
     }
     if (!may_try_next(failure)) return failure;
     if (first_failure) first_failure = failure;
   }
+  // A GPU that is newer than the compiler, or than this library; or there is no compiler, and PTX
+  // may be stored.
+  if (device != nullptr && !targets.front().is_host() && !has_no_plan) {
+    Result<Acquired> ptx = acquire_ptx(spec, *device, can_be_made, report, job);
+    if (ptx) {
+      logger->warning(format("{}: PTX for {} is taken on a GPU of compute capability {}.{}: {}",
+                             ptx->source.kernel_name, ptx->source.target.to_string(),
+                             device->sm / 10, device->sm % 10, first_failure.message()));
+    }
+    if (ptx || !may_try_next(ptx.status())) return ptx;
+  }
   return first_failure;
+}
+
+// PTX of the first target that has a plan and a compiler, and whose kernel fits on the device.
+Result<Engine::Impl::Acquired> Engine::Impl::acquire_ptx(const AnySpec& spec,
+                                                         const DeviceInfo& device, bool can_be_made,
+                                                         JitReport& report,
+                                                         const jit::JobOptions& job) {
+  Status last_failure(
+      StatusCode::kUnsupported,
+      format("no PTX serves a GPU of compute capability {}.{}", device.sm / 10, device.sm % 10));
+  for (const Target& target : ptx_ladder(device.sm)) {
+    Result<KernelSource> source = render(spec, target);
+    if (!source) {
+      if (!may_try_next(source.status())) return source.status();
+      continue;
+    }
+    const int needed = shared_bytes(source->config);
+    if (device.max_shared_bytes > 0 && needed > device.max_shared_bytes) continue;
+    if (can_be_made) {
+      Result<StoredImage> image = acquire_image(*source, report, job);
+      if (image) return Acquired{std::move(source).value(), std::move(image).value()};
+      if (image.status().code() != StatusCode::kUnsupported) return image.status();
+      last_failure = image.status();
+    } else {
+      std::string key;
+      const Stopwatch stopwatch;
+      if (std::optional<StoredImage> image = images.find(*source, compiler_for(target), &key)) {
+        report.hit(target, key, image->origin, stopwatch.milliseconds());
+        return Acquired{std::move(source).value(), std::move(*image)};
+      }
+    }
+  }
+  return last_failure;
 }
 
 // The first target of the ladder for which an image is stored; which of them the compiler serves
@@ -224,6 +313,8 @@ Status Engine::Impl::check_capture(const OpenDriver& opened, const DeviceContext
 Result<Engine::Impl::Place> Engine::Impl::place_of(int device) {
   Result<OpenDriver> opened = open_driver();
   if (!opened) return opened.status();
+  const CallScope scope(*calls);
+  if (!scope.status()) return scope.status();
   Result<DeviceContext> where = opened->devices->context_of(device);
   if (!where) return where.status();
   return Place{std::move(opened).value(), std::move(where).value()};
@@ -237,6 +328,8 @@ Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, St
 }
 
 Status Engine::Impl::refuse_in_capture(const AnySpec& spec, const Place& place, Stream stream) {
+  const CallScope scope(*calls);
+  if (!scope.status()) return scope.status();
   JitReport report(options, *logger, spec, JitReport::Call::kPrepare);
   const std::string key = format("{} @{}", text_of(spec), place.where.info.device);
   const std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
@@ -247,6 +340,8 @@ Status Engine::Impl::refuse_in_capture(const AnySpec& spec, const Place& place, 
 Result<PreparedKernel> Engine::Impl::prepare_at(const AnySpec& spec, const Place& place,
                                                 Stream stream, const jit::JobOptions& job) {
   const Stopwatch stopwatch;
+  const CallScope scope(*calls);
+  if (!scope.status()) return scope.status();
   JitReport report(options, *logger, spec, JitReport::Call::kPrepare, &recorder);
   const OpenDriver& opened = place.opened;
   const DeviceContext& where = place.where;
@@ -267,7 +362,7 @@ Result<PreparedKernel> Engine::Impl::prepare_at(const AnySpec& spec, const Place
   } else {
     Result<std::vector<Target>> targets = targets_of(where.info, *opened.driver);
     if (!targets) return targets.status();
-    Result<Acquired> acquired = acquire(spec, *targets, report, job);
+    Result<Acquired> acquired = acquire(spec, *targets, &where.info, report, job);
     if (!acquired) return acquired.status();
 
     std::vector<std::shared_ptr<LoadedKernel>> dropped;  // destroyed after the lock is released
@@ -275,7 +370,7 @@ Result<PreparedKernel> Engine::Impl::prepare_at(const AnySpec& spec, const Place
     kernel = kernels.find(key);  // another thread may have loaded it meanwhile
     if (kernel == nullptr) {
       Result<std::shared_ptr<LoadedKernel>> loaded =
-          load(opened.driver, where, *acquired, report, job);
+          load({spec, opened.driver, where, report, job}, *acquired);
       if (!loaded) return loaded.status();
       kernel = std::move(loaded).value();
       dropped = kernels.insert(key, kernel);
@@ -293,38 +388,77 @@ Result<PreparedKernel> Engine::Impl::prepare_at(const AnySpec& spec, const Place
   return PreparedKernel{std::move(kernel), std::move(info)};
 }
 
-Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(
-    const std::shared_ptr<const Driver>& driver, const DeviceContext& where, Acquired& acquired,
-    JitReport& report, const jit::JobOptions& job) {
-  const Stopwatch stopwatch;
+Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(const LoadCall& call, Acquired& acquired) {
   bool rejected = false;
-  Result<std::shared_ptr<LoadedKernel>> loaded = load_image(driver, where, acquired, &rejected);
-  if (loaded || !rejected || acquired.image.origin == ImageOrigin::kCompiled) return loaded;
+  Result<std::shared_ptr<LoadedKernel>> loaded = load_or_replace(call, acquired, &rejected);
+  if (loaded || !rejected) return loaded;
+  const Status refusal =
+      refusal_of(*call.driver, call.where.info, acquired.source.target, loaded.status());
+  const Target refused = acquired.source.target;
+  if (refused.is_host() || refused.variant == TargetVariant::kPtx || !call.report.may_compile()) {
+    return refusal;
+  }
+
+  // The driver is older than the compiler, or the compiler's cubin is wrong for this GPU: the
+  // driver's own compiler may do better.
+  const bool has_compiler = refusal.code() != StatusCode::kCompilerUnavailable;
+  Result<Acquired> ptx =
+      acquire_ptx(call.spec, call.where.info, has_compiler, call.report, call.job);
+  if (!ptx) {
+    return Status(refusal.code(),
+                  format("{}; and as PTX: {}", refusal.message(), ptx.status().message()),
+                  refusal.detail());
+  }
+  logger->warning(
+      format("{}; PTX for {} is taken instead", refusal.message(), ptx->source.target.to_string()));
+  rejected = false;
+  loaded = load_or_replace(call, *ptx, &rejected);
+  if (!loaded) {
+    const Status last =
+        refusal_of(*call.driver, call.where.info, ptx->source.target, loaded.status());
+    return Status(last.code(), format("{}; and before: {}", last.message(), refusal.message()),
+                  last.detail());
+  }
+  acquired = std::move(ptx).value();
+  return loaded;
+}
+
+Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_or_replace(const LoadCall& call,
+                                                                    Acquired& acquired,
+                                                                    bool* rejected) {
+  const Stopwatch stopwatch;
+  Result<std::shared_ptr<LoadedKernel>> loaded =
+      load_image(call.driver, call.where, acquired, rejected);
+  if (loaded || !*rejected || acquired.image.origin == ImageOrigin::kCompiled) return loaded;
 
   // The image was stored: by a driver's change, a wrong copy or a defect it is not (or no longer)
   // one that runs here.
+  *rejected = false;
   ++driver_rejects;
   const std::string name = acquired.image.entry->key.name();
   const Target& target = acquired.source.target;
   const std::string refusal =
       format("the driver refused the stored kernel ({})", loaded.status().message());
   modules.erase(name);
-  if (!report.may_compile()) {
+  if (!call.report.may_compile()) {
     images.discard_rejected(acquired.image);
-    const Status denied = report.denied_by_policy(target, name).with_context(refusal);
+    const Status denied = call.report.denied_by_policy(target, name).with_context(refusal);
     ++denied_by_policy;
-    report.refused(target, name, stopwatch.milliseconds(), denied);
+    call.report.refused(target, name, stopwatch.milliseconds(), denied);
     return denied;
   }
   logger->warning(format("the driver refused the stored kernel {}, which is compiled anew: {}",
                          name, loaded.status().message()));
   CompileRecord record;
-  Result<StoredImage> fresh =
-      images.replace_rejected(acquired.image, acquired.source, compiler_for(target), &record, job);
-  if (record.made) report.compiled(target, record, fresh.status());
-  if (!fresh) return fresh.status().with_context(refusal);
+  Result<StoredImage> fresh = images.replace_rejected(acquired.image, acquired.source,
+                                                      compiler_for(target), &record, call.job);
+  if (record.made) call.report.compiled(target, record, fresh.status());
+  if (!fresh) {
+    *rejected = may_try_next(fresh.status());
+    return fresh.status().with_context(refusal);
+  }
   acquired.image = std::move(fresh).value();
-  return load_image(driver, where, acquired, &rejected);
+  return load_image(call.driver, call.where, acquired, rejected);
 }
 
 Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
@@ -355,8 +489,10 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
 
 Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& target) {
   const Stopwatch stopwatch;
+  const CallScope scope(*calls);
+  if (!scope.status()) return scope.status();
   JitReport report(options, *logger, spec, JitReport::Call::kPrecompile);
-  Result<Acquired> acquired = acquire(spec, {target}, report);
+  Result<Acquired> acquired = acquire(spec, {target}, nullptr, report);
   if (!acquired) return acquired.status();
   KernelInfo info = make_info(acquired->source, acquired->image);
   info.prepare_ms = stopwatch.milliseconds();
@@ -398,10 +534,15 @@ Status Engine::Impl::precompile_part(const AnySpec& spec, const Target& target, 
 Result<Target> Engine::Impl::target_of_device(int device) {
   Result<OpenDriver> opened = open_driver();
   if (!opened) return opened.status();
+  const CallScope scope(*calls);
+  if (!scope.status()) return scope.status();
   Result<DeviceInfo> info = opened->devices->info_of(device);
   if (!info) return info.status();
   Result<std::vector<Target>> targets = targets_of(*info, *opened->driver);
   if (!targets) return targets.status();
+  if (!targets->front().is_host()) {
+    for (const Target& target : ptx_ladder(info->sm)) targets->push_back(target);
+  }
   Status first_failure;
   for (const Target& target : *targets) {
     Status status = compiler_for(target).check_target(target);
@@ -415,6 +556,8 @@ Result<Target> Engine::Impl::target_of_device(int device) {
 
 EngineStats Engine::Impl::stats() const {
   EngineStats stats;
+  const CallScope scope(*calls);
+  if (!scope.status()) return stats;
   images.add_to(stats);
   stats.memory_hits += table_hits;
   stats.driver_rejects = driver_rejects;

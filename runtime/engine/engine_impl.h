@@ -15,6 +15,7 @@
 #include "runtime/engine/async_prepares.h"
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/device.h"
+#include "runtime/engine/call_count.h"
 #include "runtime/engine/image_store.h"
 #include "runtime/engine/jit_report.h"
 #include "runtime/engine/kernel_table.h"
@@ -45,6 +46,11 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
     DeviceContext where;
   };
 
+  // Whether this process must not use what is in here, not even to destroy it: it was forked from
+  // one that had opened the driver, or while another thread was inside.
+  bool is_lost_in_fork() const;
+  // kDriverUnavailable in a child of the process that opened the driver.
+  Status check_driver_process() const;
   Result<Place> place_of(int device);
   Result<PreparedKernel> prepare(const AnySpec& spec, int device, Stream stream);
   Result<PreparedKernel> prepare_at(const AnySpec& spec, const Place& place, Stream stream,
@@ -73,19 +79,33 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   Compiler& compiler_for(const Target& target);
   Result<OpenDriver> open_driver();
   Result<std::vector<Target>> targets_of(const DeviceInfo& device, const Driver& driver) const;
+  // `device`: where it is to run, and PTX may do in the end; null: nowhere yet.
   Result<Acquired> acquire(const AnySpec& spec, const std::vector<Target>& targets,
-                           JitReport& report, const jit::JobOptions& job = {});
+                           const DeviceInfo* device, JitReport& report,
+                           const jit::JobOptions& job = {});
   std::optional<Acquired> acquire_ahead(const AnySpec& spec, const std::vector<Target>& targets,
                                         JitReport& report);
+  Result<Acquired> acquire_ptx(const AnySpec& spec, const DeviceInfo& device, bool can_be_made,
+                               JitReport& report, const jit::JobOptions& job);
   Result<Acquired> acquire_stored(const AnySpec& spec, const std::vector<Target>& targets,
                                   JitReport& report);
   Result<StoredImage> acquire_image(const KernelSource& source, JitReport& report,
                                     const jit::JobOptions& job);
   Status check_capture(const OpenDriver& opened, const DeviceContext& where, Stream stream,
                        JitReport& report);
-  Result<std::shared_ptr<LoadedKernel>> load(const std::shared_ptr<const Driver>& driver,
-                                             const DeviceContext& where, Acquired& acquired,
-                                             JitReport& report, const jit::JobOptions& job);
+  // What a kernel is loaded for.
+  struct LoadCall {
+    const AnySpec& spec;
+    const std::shared_ptr<const Driver>& driver;
+    const DeviceContext& where;
+    JitReport& report;
+    const jit::JobOptions& job;
+  };
+  Result<std::shared_ptr<LoadedKernel>> load(const LoadCall& call, Acquired& acquired);
+  // As stored or, where the driver refuses that, compiled anew. *rejected: it refused that too, or
+  // nothing could be compiled.
+  Result<std::shared_ptr<LoadedKernel>> load_or_replace(const LoadCall& call, Acquired& acquired,
+                                                        bool* rejected);
   Result<std::shared_ptr<LoadedKernel>> load_image(const std::shared_ptr<const Driver>& driver,
                                                    const DeviceContext& where,
                                                    const Acquired& acquired, bool* rejected);
@@ -97,6 +117,10 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   TraceRecorder recorder;
   ImageStore images;
 
+  // Entered by every call before any lock is taken.
+  const std::shared_ptr<CallCount> calls = std::make_shared<CallCount>();
+  // The process that has opened the driver, or is about to; 0 = none.
+  std::atomic<pid_t> driver_process{0};
   std::mutex driver_mutex;  // guards open
   const cache::ForkGuard driver_fork_guard{driver_mutex};
   OpenDriver open;

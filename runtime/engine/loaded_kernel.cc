@@ -65,7 +65,8 @@ Result<std::shared_ptr<LoadedModule>> LoadedModule::load(std::shared_ptr<const D
 }
 
 LoadedModule::~LoadedModule() {
-  if (library_ == nullptr || abandoned_.load(std::memory_order_relaxed)) return;
+  if (library_ == nullptr || !is_of_this_process()) return;
+  if (abandoned_.load(std::memory_order_relaxed)) return;
   driver_->cuLibraryUnload(library_);  // fails where the driver is shut down: nothing is left then
 }
 
@@ -161,6 +162,7 @@ Status LoadedKernel::make_resident(const DeviceContext& where, bool* rejected) {
 
 LoadedKernel::~LoadedKernel() {
   if (!launched.load(std::memory_order_acquire)) return;
+  if (!parts.module->is_of_this_process()) return;
   const Driver& driver = *parts.driver;
   for (const DeviceContext& where : contexts_) {
     unsigned long long id = 0;

@@ -8,6 +8,8 @@
 // pulling the code from under a running kernel.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -33,12 +35,15 @@ class LoadedModule {
   LoadedModule& operator=(const LoadedModule&) = delete;
 
   CUkernel kernel() const { return kernel_; }
+  // False in a process that was forked since: the driver does not know the module there.
+  bool is_of_this_process() const { return process_ == ::getpid(); }
   // Never unload.
   void abandon() { abandoned_.store(true, std::memory_order_relaxed); }
 
  private:
   explicit LoadedModule(std::shared_ptr<const Driver> driver) : driver_(std::move(driver)) {}
   std::shared_ptr<const Driver> driver_;
+  const pid_t process_ = ::getpid();
   CUlibrary library_ = nullptr;
   CUkernel kernel_ = nullptr;
   std::atomic<bool> abandoned_{false};

@@ -103,6 +103,9 @@ struct Engine::Making {
   static Result<Pending<Handle>> start(Impl& impl, const Spec& spec, int device,
                                        PrepareOptions<Handle> options) {
     if (Status status = validate(spec); !status) return status;
+    if (Status status = impl.check_driver_process(); !status) return status;
+    const CallScope scope(*impl.calls);
+    if (!scope.status()) return scope.status();
     // What only this thread knows, or may not wait.
     std::optional<Place> known;
     std::string where = format("{}", device);

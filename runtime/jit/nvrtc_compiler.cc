@@ -69,29 +69,21 @@ class Program {
     return log;
   }
 
-  int cubin(std::string& image) const {
-    size_t bytes = 0;
-    if (const int result = api_.get_cubin_size(program_, &bytes); result != kNvrtcSuccess) {
-      return result;
-    }
-    image.resize(bytes);
-    return api_.get_cubin(program_, image.data());
-  }
-
-  int ptx(std::string& text) const {
-    size_t bytes = 0;  // with the closing null
-    if (const int result = api_.get_ptx_size(program_, &bytes); result != kNvrtcSuccess) {
-      return result;
-    }
-    text.resize(bytes);
-    const int result = api_.get_ptx(program_, text.data());
-    text.resize(std::min(text.find('\0'), text.size()));
-    return result;
-  }
+  int cubin(std::string& image) const { return get(api_.get_cubin_size, api_.get_cubin, image); }
+  // With its closing null, by which the driver knows where it ends.
+  int ptx(std::string& image) const { return get(api_.get_ptx_size, api_.get_ptx, image); }
 
  private:
   static int asks_to_stop(void* stop, void*) {
     return static_cast<const std::stop_token*>(stop)->stop_requested() ? 1 : 0;
+  }
+
+  template <class GetSize, class Get>
+  int get(GetSize get_size, Get get_bytes, std::string& image) const {
+    size_t bytes = 0;
+    if (const int result = get_size(program_, &bytes); result != kNvrtcSuccess) return result;
+    image.resize(bytes);
+    return get_bytes(program_, image.data());
   }
 
   const NvrtcApi& api_;
@@ -117,7 +109,7 @@ Status check_nvrtc_target(const Target& target, NvrtcVersion version,
   const bool has_arch =
       std::find(supported_archs.begin(), supported_archs.end(), target.sm) != supported_archs.end();
   const bool has_variant =
-      target.variant == TargetVariant::kPlain ||
+      target.variant == TargetVariant::kPlain || target.variant == TargetVariant::kPtx ||
       (target.variant == TargetVariant::kExact && has_exact_variant(target.sm)) ||
       (target.variant == TargetVariant::kFamily && has_family_variant(target.sm, version));
   if (has_arch && has_variant) return Status::ok();
@@ -134,8 +126,10 @@ std::vector<std::string> NvrtcCompiler::options(const Target& target) const {
   // template uses: the same cubin, some 10 ms sooner. -v makes ptxas report registers and
   // spills; it does not change the code. No -lineinfo: it would put the program's name, and with
   // #line the templates' paths, into the cubin.
-  return {"--gpu-architecture=" + target.to_string(), "--std=c++20", "--minimal",
-          "--ptxas-options=-v"};
+  std::vector<std::string> words = {"--gpu-architecture=" + target.to_string(), "--std=c++20",
+                                    "--minimal"};
+  if (target.variant != TargetVariant::kPtx) words.push_back("--ptxas-options=-v");
+  return words;
 }
 
 Result<std::string> NvrtcCompiler::identity() {
@@ -200,7 +194,10 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source,
   if (result == kNvrtcSuccess) {
     result = program.compile(words, stop);
     compiled.log = program.log();
-    if (result == kNvrtcSuccess) result = program.cubin(compiled.image);
+    if (result == kNvrtcSuccess) {
+      const bool as_ptx = source.target.variant == TargetVariant::kPtx;
+      result = as_ptx ? program.ptx(compiled.image) : program.cubin(compiled.image);
+    }
   }
   const auto elapsed = std::chrono::steady_clock::now() - start;
   compiled.compile_ms = std::chrono::duration<double, std::milli>(elapsed).count();
@@ -217,7 +214,7 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source,
   std::string reason = first_error_line(compiled.log);
   if (!refused || reason.empty()) {
     const std::string name =
-        result == kNvrtcSuccess ? "an empty cubin" : api.get_error_string(result);
+        result == kNvrtcSuccess ? "an empty image" : api.get_error_string(result);
     reason = name + (reason.empty() ? "" : ": " + reason);
   }
   return Status(refused ? StatusCode::kCompileFailed : StatusCode::kCompilerUnavailable,
@@ -242,9 +239,6 @@ Result<std::string> NvrtcCompiler::compile_to_ptx_on_pool(const KernelSource& so
   if (!opened) return opened.status();
   const NvrtcLibrary& library = **opened;
   const NvrtcApi& api = library.api();
-  if (api.get_ptx_size == nullptr || api.get_ptx == nullptr) {
-    return Status(StatusCode::kUnsupported, library.files().library + ": has no nvrtcGetPTX");
-  }
   if (Status status =
           check_nvrtc_target(source.target, library.version(), library.supported_archs());
       !status) {
@@ -260,7 +254,10 @@ Result<std::string> NvrtcCompiler::compile_to_ptx_on_pool(const KernelSource& so
   int result = program.create(source.text, source.kernel_name + ".cu");
   if (result == kNvrtcSuccess) result = program.compile(words, {});
   if (result == kNvrtcSuccess) result = program.ptx(text);
-  if (result == kNvrtcSuccess && !text.empty()) return text;
+  if (result == kNvrtcSuccess && text.size() > 1) {
+    text.pop_back();  // the closing null
+    return text;
+  }
   return Status(
       StatusCode::kCompileFailed,
       std::string(result == kNvrtcSuccess ? "an empty PTX" : api.get_error_string(result)) + ": " +

@@ -1,6 +1,7 @@
-// NvrtcCompiler: CUDA source -> cubin by NVRTC, on threads of its own. Always a cubin; PTX
-// only to be read: ptxas's errors show here and not in the driver. The source has no #include and
-// no header is passed. Thread-safety: all functions may be called from several threads at once.
+// NvrtcCompiler: CUDA source -> cubin by NVRTC, on threads of its own; PTX only for targets that
+// ask for it and to be read, since with a cubin ptxas's errors show here and not in the driver. The
+// source has no #include and no header is passed. Thread-safety: all functions may be called from
+// several threads at once.
 #pragma once
 
 #include <string>

@@ -126,13 +126,11 @@ std::string resolve_all(void* handle, NvrtcApi& api) {
       resolve(handle, "nvrtcCompileProgram", api.compile_program, missing) &&
       resolve(handle, "nvrtcGetCUBINSize", api.get_cubin_size, missing) &&
       resolve(handle, "nvrtcGetCUBIN", api.get_cubin, missing) &&
+      resolve(handle, "nvrtcGetPTXSize", api.get_ptx_size, missing) &&
+      resolve(handle, "nvrtcGetPTX", api.get_ptx, missing) &&
       resolve(handle, "nvrtcGetProgramLogSize", api.get_program_log_size, missing) &&
       resolve(handle, "nvrtcGetProgramLog", api.get_program_log, missing);
   std::string unused;
-  if (!resolve(handle, "nvrtcGetPTXSize", api.get_ptx_size, unused) ||
-      !resolve(handle, "nvrtcGetPTX", api.get_ptx, unused)) {
-    api.get_ptx = nullptr;
-  }
   resolve(handle, "nvrtcSetFlowCallback", api.set_flow_callback, unused);
   return complete ? std::string() : missing;
 }

@@ -75,8 +75,7 @@ struct NvrtcApi {
                          const char* const* options) = nullptr;
   int (*get_cubin_size)(NvrtcProgram program, size_t* bytes) = nullptr;
   int (*get_cubin)(NvrtcProgram program, char* cubin) = nullptr;
-  // These two may be null: PTX is only for people to read.
-  int (*get_ptx_size)(NvrtcProgram program, size_t* bytes) = nullptr;
+  int (*get_ptx_size)(NvrtcProgram program, size_t* bytes) = nullptr;  // the closing null included
   int (*get_ptx)(NvrtcProgram program, char* ptx) = nullptr;
   int (*get_program_log_size)(NvrtcProgram program, size_t* bytes) = nullptr;
   int (*get_program_log)(NvrtcProgram program, char* log) = nullptr;

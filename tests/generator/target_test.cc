@@ -12,7 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(TargetTest, NamesComeBackAsTheSameTarget) {
-  for (const char* name : {"sm_80", "sm_90a", "sm_100f", "sm_120a", "host", "host_80"}) {
+  for (const char* name :
+       {"sm_80", "sm_90a", "sm_100f", "sm_120a", "compute_80", "compute_120", "host", "host_80"}) {
     const Result<Target> target = parse_target(name);
     ASSERT_TRUE(target) << name;
     EXPECT_EQ(target->to_string(), name);
@@ -28,7 +29,7 @@ TEST(TargetTest, OtherSpellings) {
 
 TEST(TargetTest, NonsenseIsRefusedWithWhatIsLegal) {
   for (const char* name : {"", "sm_", "sm_9", "gpu", "90b", "sm_1000", "9.00", ".90", "-80",
-                           "host_", "host_x", "sm_08"}) {
+                           "host_", "host_x", "sm_08", "compute_", "compute_90a"}) {
     const Result<Target> target = parse_target(name);
     ASSERT_FALSE(target) << name;
     EXPECT_EQ(target.status().code(), StatusCode::kInvalidArgument);

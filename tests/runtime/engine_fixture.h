@@ -54,7 +54,9 @@ class FakeCompiler final : public Compiler {
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
     if (!failure) return failure;
     CompiledImage image;
-    image.image = image_prefix + " image of " + source.kernel_name;
+    const bool is_refused = refused_targets.count(source.target.to_string()) != 0;
+    image.image = (is_refused ? pagejit_stub::kRefusedImage : image_prefix) + " image of " +
+                  source.kernel_name;
     image.log = "fake log";
     image.report.registers = 96;
     image.report.static_shared_bytes = 16;
@@ -68,6 +70,7 @@ class FakeCompiler final : public Compiler {
   std::string identity_text = "fake 1.0";
   std::string image_prefix = "good";
   std::set<std::string> unknown_targets;
+  std::set<std::string> refused_targets;                // whose images the driver refuses
   std::function<void(const KernelSource&)> on_compile;  // called during each compile
   // The same with the job's options; what it returns is the compile's failure.
   std::function<Status(const KernelSource&, const jit::JobOptions&)> on_compile_job;

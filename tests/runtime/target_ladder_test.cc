@@ -63,6 +63,25 @@ TEST(TargetLadderTest, NobodyElseTakesJetsonTargets) {
   for (int sm : {111, 112}) EXPECT_THAT(names(sm), Not(Contains("sm_110")));
 }
 
+TEST(TargetLadderTest, PtxIsOfThePlainTargetsThatAreKnownDownwards) {
+  const auto ptx_names = [](int sm) {
+    std::vector<std::string> result;
+    for (const Target& target : ptx_ladder(sm)) result.push_back(target.to_string());
+    return result;
+  };
+  EXPECT_THAT(ptx_names(75), ElementsAre("compute_75"));
+  EXPECT_THAT(ptx_names(90), ElementsAre("compute_90", "compute_89", "compute_88", "compute_86",
+                                         "compute_80", "compute_75"));
+  EXPECT_EQ(ptx_names(130).front(), "compute_121");
+  EXPECT_EQ(ptx_names(87).front(), "compute_87");
+  EXPECT_THAT(ptx_names(89), Not(Contains("compute_87")));
+  EXPECT_THAT(ptx_names(72), ElementsAre());
+  for (int sm = 75; sm <= 139; ++sm) {
+    for (const Target& target : ptx_ladder(sm)) EXPECT_TRUE(runs_on(target, sm));
+  }
+  EXPECT_FALSE(runs_on({TargetKind::kCuda, 90, TargetVariant::kPtx}, 89));
+}
+
 TEST(TargetLadderTest, OlderGpusAreUnsupportedWithASentence) {
   for (int sm : {35, 50, 61, 70, 72, 74}) {
     Result<std::vector<Target>> ladder = target_ladder(sm);

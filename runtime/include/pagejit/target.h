@@ -15,8 +15,10 @@ namespace pagejit {
 enum class TargetKind : uint8_t { kCuda = 0, kHost = 1 };
 
 // Which GPUs a cubin runs on: kPlain the same major with an equal or higher minor, kFamily ('f')
-// the GPUs of one family, kExact ('a') that compute capability only.
-enum class TargetVariant : uint8_t { kPlain = 0, kFamily = 1, kExact = 2 };
+// the GPUs of one family, kExact ('a') that compute capability only. kPtx is no cubin but PTX,
+// which the driver compiles when it is loaded: for GPUs of that compute capability and all later
+// ones.
+enum class TargetVariant : uint8_t { kPlain = 0, kFamily = 1, kExact = 2, kPtx = 3 };
 
 struct PAGEJIT_EXPORT Target {
   TargetKind kind = TargetKind::kCuda;
@@ -32,12 +34,13 @@ struct PAGEJIT_EXPORT Target {
   bool is_host() const { return kind == TargetKind::kHost; }
   bool operator==(const Target&) const = default;
 
-  // "sm_90a", "sm_100f", "sm_80"; "host" (configured as sm_90), "host_80".
+  // "sm_90a", "sm_100f", "sm_80", "compute_80" (PTX); "host" (configured as sm_90), "host_80".
   std::string to_string() const;
 };
 
-// Accepts "sm_90a", "90a", "compute capability" style "9.0", "host", "host_80". kInvalidArgument
-// for what is no target at all; whether a target is served is supports()'s answer and NVRTC's.
+// Accepts "sm_90a", "compute_90", "90a", "compute capability" style "9.0", "host", "host_80".
+// kInvalidArgument for what is no target at all; whether a target is served is supports()'s answer
+// and NVRTC's.
 PAGEJIT_EXPORT Result<Target> parse_target(std::string_view text);
 
 }  // namespace pagejit

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <stop_token>
 #include <thread>
 
 #include "runtime/jit/file_io.h"
@@ -186,6 +187,20 @@ TEST_F(HostCompilerTest, TimeoutIsNotTheSourcesFault) {
   EXPECT_EQ(status.code(), StatusCode::kCompilerUnavailable);
   EXPECT_THAT(status.message(), HasSubstr("was stopped after 300 ms"));
   EXPECT_THAT(status.detail(), HasSubstr("thinking"));
+}
+
+TEST_F(HostCompilerTest, ACancelledCompileIsKilledAndSaysSo) {
+  use_script("sleep 60");
+  std::stop_source stop;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stop.request_stop();
+  });
+  const Status status = HostCompiler(options_)
+                            .compile(source_of(kGood, Target::host()), {.stop = stop.get_token()})
+                            .status();
+  canceller.join();
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
 }
 
 TEST_F(HostCompilerTest, KilledCompilerIsNotTheSourcesFault) {

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <stop_token>
 #include <thread>
 
 #include "tests/runtime/jit/test_support.h"
@@ -95,6 +97,40 @@ TEST_F(NvrtcCompilerStubTest, ErrorsAreSorted) {
   EXPECT_EQ(error("x", Target::host()).code(), StatusCode::kUnsupported);
   EXPECT_EQ(error("x", {TargetKind::kCuda, 75, TargetVariant::kPlain}).code(),
             StatusCode::kUnsupported);
+}
+
+TEST_F(NvrtcCompilerStubTest, PtxComesWithItsClosingNullAndOptionsOfItsOwn) {
+  auto nvrtc = compiler(Stubs::nvrtc_12_11(), "12.11");
+  const Target ptx{TargetKind::kCuda, 80, TargetVariant::kPtx};
+  Result<CompiledImage> image = nvrtc->compile(source_of("text", ptx));
+  ASSERT_TRUE(image) << image.status().to_string();
+  EXPECT_EQ(image->image, std::string("ptx text") + '\0');
+  EXPECT_THAT(nvrtc->options(ptx),
+              ElementsAre("--gpu-architecture=compute_80", "--std=c++20", "--minimal"));
+  EXPECT_FALSE(nvrtc->check_target({TargetKind::kCuda, 75, TargetVariant::kPtx}));
+}
+
+TEST_F(NvrtcCompilerStubTest, ARunningCompileIsCancelledByTheFlowCallback) {
+  auto nvrtc = compiler(Stubs::nvrtc_12_11(), "12.11");
+  std::stop_source stop;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop.request_stop();
+  });
+  const Status status =
+      nvrtc->compile(source_of("HANG", kSm80), {.stop = stop.get_token()}).status();
+  canceller.join();
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_TRUE(nvrtc->compile(source_of("text", kSm80)));
+}
+
+TEST_F(NvrtcCompilerStubTest, OlderOnesRunToTheirEnd) {
+  auto nvrtc = compiler(Stubs::nvrtc_12_7(), "12.7");
+  std::stop_source stop;
+  // Without a callback the stand-in fails instead of waiting for one.
+  EXPECT_EQ(nvrtc->compile(source_of("HANG", kSm80), {.stop = stop.get_token()}).status().code(),
+            StatusCode::kCompilerUnavailable);
+  EXPECT_TRUE(nvrtc->compile(source_of("text", kSm80), {.stop = stop.get_token()}));
 }
 
 TEST_F(NvrtcCompilerStubTest, MissingLibraryIsUnavailableEverywhere) {
@@ -267,6 +303,41 @@ TEST_F(NvrtcCompilerTest, ForkedChildCompilesAgain) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// Some seconds of work for the optimiser.
+std::string long_kernel() {
+  std::string text = "extern \"C\" __global__ void tiny(float* p) {\n  float x = p[0];\n";
+  for (int i = 0; i < 20000; ++i) {
+    text += "  x = x * p[" + std::to_string(i) + "] + p[(int)x & 4095];\n";
+  }
+  return text + "  p[0] = x;\n}\n";
+}
+
+TEST_F(NvrtcCompilerTest, ACancelledCompileEndsEarly) {
+  std::stop_source stop;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stop.request_stop();
+  });
+  const Result<CompiledImage> image =
+      compiler_->compile(source_of(long_kernel(), kSm80), {.stop = stop.get_token()});
+  canceller.join();
+  const std::string identity = *compiler_->identity();
+  if (identity < "nvrtc 12.8") {
+    EXPECT_TRUE(image) << "it cannot be stopped";
+  } else {
+    EXPECT_EQ(image.status().code(), StatusCode::kCancelled) << image.status().to_string();
+  }
+  EXPECT_TRUE(compiler_->compile(source_of(kTinyKernel, kSm80))) << "the next one is as ever";
+}
+
+TEST_F(NvrtcCompilerTest, PtxNamesItsTargetAndEndsWithANull) {
+  const CompiledImage ptx = compile(kTinyKernel, {TargetKind::kCuda, 80, TargetVariant::kPtx});
+  EXPECT_THAT(ptx.image, HasSubstr(".target sm_80"));
+  EXPECT_THAT(ptx.image, HasSubstr(".entry tiny"));
+  ASSERT_FALSE(ptx.image.empty());
+  EXPECT_EQ(ptx.image.back(), '\0');
 }
 
 }  // namespace

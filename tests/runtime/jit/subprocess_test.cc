@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <stop_token>
 #include <thread>
 
 #include "tests/runtime/jit/test_support.h"
@@ -75,6 +76,21 @@ TEST(SubprocessTest, TimeoutKillsTheWholeGroup) {
     std::this_thread::sleep_for(milliseconds(10));
   }
   EXPECT_EQ(read_all(command_line), "");
+}
+
+TEST(SubprocessTest, ARequestedStopKillsItBeforeItsTime) {
+  std::stop_source stop;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    stop.request_stop();
+  });
+  SubprocessRequest request = shell("echo begun; sleep 60 & wait");
+  request.stop = stop.get_token();
+  const auto start = std::chrono::steady_clock::now();
+  const SubprocessResult result = run(request);
+  canceller.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_EQ(result.end, End::kCancelled);
 }
 
 TEST(SubprocessTest, DaemonThatKeepsTheOutputOpenIsNotWaitedFor) {

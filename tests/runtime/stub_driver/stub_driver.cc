@@ -72,6 +72,12 @@ CUresult device_get(CUdevice* device, int ordinal) {
   return f_device_get.enter();
 }
 
+Function f_device_name("cuDeviceGetName");
+CUresult device_name(char* name, int, CUdevice) {
+  std::strcpy(name, "Stub GPU");
+  return f_device_name.enter();
+}
+
 Function f_device_attribute("cuDeviceGetAttribute");
 CUresult device_attribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   const pagejit_stub::Device& d = state().devices.at(static_cast<size_t>(device));
@@ -90,6 +96,9 @@ CUresult device_attribute(int* value, CUdevice_attribute attribute, CUdevice dev
       break;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       *value = d.bus_bits;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = d.max_shared_bytes;
       break;
     default:
       return CUDA_ERROR_INVALID_VALUE;
@@ -305,9 +314,8 @@ CUresult exchange(CUstreamCaptureMode*) { return f_exchange.enter(); }
 // Functions that only must be there.
 CUresult unused() { return CUDA_ERROR_NOT_SUPPORTED; }
 Function f_error_name("cuGetErrorName"), f_error_string("cuGetErrorString"),
-    f_device_name("cuDeviceGetName"), f_total_mem("cuDeviceTotalMem"),
-    f_get_attribute("cuKernelGetAttribute"), f_alloc("cuMemAlloc"), f_free("cuMemFree"),
-    f_mem_info("cuMemGetInfo"), f_htod("cuMemcpyHtoD"), f_dtoh("cuMemcpyDtoH"),
+    f_total_mem("cuDeviceTotalMem"), f_get_attribute("cuKernelGetAttribute"), f_alloc("cuMemAlloc"),
+    f_free("cuMemFree"), f_mem_info("cuMemGetInfo"), f_htod("cuMemcpyHtoD"), f_dtoh("cuMemcpyDtoH"),
     f_stream_create("cuStreamCreate"), f_stream_destroy("cuStreamDestroy"),
     f_begin("cuStreamBeginCapture"), f_end("cuStreamEndCapture"), f_event_create("cuEventCreate"),
     f_event_destroy("cuEventDestroy"), f_event_record("cuEventRecord"),
@@ -328,6 +336,7 @@ const std::map<std::string, void*>& table() {
       {"cuGetErrorString", address(error_string)},
       {"cuDeviceGetCount", address(device_count)},
       {"cuDeviceGet", address(device_get)},
+      {"cuDeviceGetName", address(device_name)},
       {"cuDeviceGetAttribute", address(device_attribute)},
       {"cuDevicePrimaryCtxRetain", address(retain)},
       {"cuDevicePrimaryCtxRelease", address(release)},

@@ -18,6 +18,7 @@ struct Device {
   int num_sms = 132;
   int memory_clock_khz = 0;
   int bus_bits = 0;
+  int max_shared_bytes = 0;
 };
 
 // The last launch.

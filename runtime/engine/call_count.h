@@ -1,6 +1,8 @@
-// ForkGuard: counts the calls that are inside an engine, so that a forked child knows whether a
-// mutex of the engine may have been held by a thread that does not exist in it. Thread-safety: all
-// functions may be called from several threads at once; they take no lock.
+// CallCount: counts the calls that are inside an engine, so that a forked child knows whether a
+// thread that does not exist in it has left something half done: a compiler's or driver's own locks,
+// a kernel that is being loaded, a flight that others wait for. (The engine's own mutexes are whole
+// in the child, see cache/fork_guard.h.) Thread-safety: all functions may be called from several
+// threads at once; they take no lock.
 #pragma once
 
 #include <unistd.h>
@@ -13,7 +15,7 @@
 
 namespace pagejit {
 
-class ForkGuard {
+class CallCount {
  public:
   // kCompilerUnavailable in a child that was forked while a call was inside.
   Status enter() {
@@ -41,7 +43,7 @@ class ForkGuard {
   Status lost() const {
     return Status(StatusCode::kCompilerUnavailable,
                   format("process {} was forked from process {} while another thread was inside a "
-                         "call of this engine, whose locks may stay held for ever: create an "
+                         "call of this engine, which may never come to its end here: create an "
                          "engine in the child, or call exec",
                          ::getpid(), process_of(state_.load())));
   }
@@ -54,16 +56,16 @@ class ForkGuard {
 // A call that is inside.
 class CallScope {
  public:
-  explicit CallScope(ForkGuard& guard) : guard_(guard), status_(guard.enter()) {}
+  explicit CallScope(CallCount& calls) : calls_(calls), status_(calls.enter()) {}
   ~CallScope() {
-    if (status_) guard_.leave();
+    if (status_) calls_.leave();
   }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   const Status& status() const { return status_; }
 
  private:
-  ForkGuard& guard_;
+  CallCount& calls_;
   const Status status_;
 };
 
