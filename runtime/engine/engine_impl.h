@@ -13,15 +13,15 @@
 #include "cache/fork_guard.h"
 #include "pagejit/engine.h"
 #include "runtime/engine/async_prepares.h"
+#include "runtime/engine/call_count.h"
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/device.h"
-#include "runtime/engine/call_count.h"
 #include "runtime/engine/image_store.h"
 #include "runtime/engine/jit_report.h"
 #include "runtime/engine/kernel_table.h"
 #include "runtime/engine/loaded_kernel.h"
-#include "runtime/engine/stored_kernel.h"
 #include "runtime/engine/stats_file.h"
+#include "runtime/engine/stored_kernel.h"
 #include "runtime/engine/trace_recorder.h"
 
 namespace pagejit {
@@ -31,6 +31,15 @@ struct PreparedKernel {
   std::shared_ptr<const LoadedKernel> kernel;
   KernelInfo info;
 };
+
+// What is told of a kernel, but for the time that it took.
+KernelInfo make_info(const KernelSource& source, const StoredImage& image);
+
+// Whether another target of the ladder may still do where this one failed.
+inline bool may_try_next(const Status& status) {
+  return status.code() == StatusCode::kUnsupported ||
+         status.code() == StatusCode::kCompilerUnavailable || status.code() == StatusCode::kDenied;
+}
 
 struct [[gnu::visibility("hidden")]] Engine::Impl {
   Impl(EngineOptions engine_options, EngineDependencies engine_dependencies, Trust engine_trust);

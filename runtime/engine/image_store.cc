@@ -7,8 +7,8 @@
 
 #include "generator/families.h"
 #include "runtime/engine/image_key.h"
-#include "runtime/engine/stopwatch.h"
 #include "runtime/engine/source_metadata.h"
+#include "runtime/engine/stopwatch.h"
 #include "runtime/format.h"
 
 namespace pagejit {

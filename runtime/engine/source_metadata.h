@@ -1,5 +1,5 @@
-// What a stored entry must say of the kernel that a source stands for. Thread-safety: free functions
-// without state.
+// What a stored entry must say of the kernel that a source stands for. Thread-safety: free
+// functions without state.
 #pragma once
 
 #include "generator/config.h"

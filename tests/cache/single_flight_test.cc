@@ -229,7 +229,7 @@ TEST(SingleFlightTest, ForgettingARunningComputationKeepsItForItsWaitersOnly) {
 }
 
 TEST(SingleFlightTest, OnlyAsManyResultsAreKeptAsAllowed) {
-  Flights flights({.max_kept = 3});
+  Flights flights({.clock = {}, .max_kept = 3});
   int computed = 0;
   const auto ask = [&](int number) {
     (void)flights.run(key_of(number), [&] {

@@ -1,11 +1,10 @@
 // Bundle::open_memory on any bytes; and again with the index's digest made right, so that numbers,
 // order and offsets are looked at. Whatever opens is read through.
-#include "cache/bundle.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "cache/bundle.h"
 #include "cache/little_endian.h"
 #include "cache/sha256.h"
 #include "tests/fuzz/fuzz_check.h"

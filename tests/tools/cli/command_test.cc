@@ -206,9 +206,8 @@ TEST(CommandTest, JsonFileThatCannotBeWritten) {
 TEST(CommandTest, EveryHelpHasExamples) {
   const CommandRunner runner;
   EXPECT_THAT(runner.run({"--help"}).out, HasSubstr("Examples:\n  pagejit "));
-  for (const char* command :
-       {"precompile", "manifest", "render", "explain", "check", "demo", "doctor", "bundle",
-        "cache", "key"}) {
+  for (const char* command : {"precompile", "manifest", "render", "explain", "check", "demo",
+                              "doctor", "bundle", "cache", "key"}) {
     const CommandResult result = runner.run({command, "--help"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: pagejit " + std::string(command)));

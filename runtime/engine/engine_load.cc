@@ -1,0 +1,145 @@
+// The loading half of Engine::Impl: from an image to a loaded kernel, and what is done where the
+// driver refuses it.
+#include <utility>
+
+#include "generator/families.h"
+#include "runtime/engine/engine_impl.h"
+#include "runtime/engine/stopwatch.h"
+#include "runtime/format.h"
+
+namespace pagejit {
+namespace {
+
+// "driver 13.0 refused the kernel for sm_90a on NVIDIA H200 (9.0): ...".
+Status refusal_of(const Driver& driver, const DeviceInfo& device, const Target& target,
+                  const Status& failure) {
+  char name[256] = {};  // as long as the driver's names get (CUDA's samples)
+  if (driver.cuDeviceGetName(name, sizeof(name) - 1, device.device) != CUDA_SUCCESS) name[0] = 0;
+  return failure.with_context(format("driver {}.{} refused the kernel for {} on {} ({}.{})",
+                                     driver.version() / 1000, driver.version() % 1000 / 10,
+                                     target.to_string(), name[0] != 0 ? name : "a GPU",
+                                     device.sm / 10, device.sm % 10));
+}
+
+}  // namespace
+
+KernelInfo make_info(const KernelSource& source, const StoredImage& image) {
+  const KernelMetadata& metadata = image.metadata;
+  KernelInfo info;
+  info.kernel_name = source.kernel_name;
+  info.key = image.entry->key.name();
+  info.target = source.target;
+  info.origin = image.origin;
+  info.compile_ms = static_cast<double>(metadata.compile_us) / 1000;
+  info.image_bytes = image.image().size();
+  info.registers = static_cast<int>(metadata.registers);
+  info.spill_store_bytes = static_cast<int>(metadata.spill_store_bytes);
+  info.spill_load_bytes = static_cast<int>(metadata.spill_load_bytes);
+  info.stack_bytes = static_cast<int>(metadata.stack_bytes);
+  info.shared_bytes =
+      static_cast<int>(metadata.dynamic_shared_bytes + metadata.static_shared_bytes);
+  info.threads_per_cta = static_cast<int>(metadata.threads_per_cta);
+  info.pdl = metadata.pdl != 0;
+  return info;
+}
+
+Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(const LoadCall& call, Acquired& acquired) {
+  bool rejected = false;
+  Result<std::shared_ptr<LoadedKernel>> loaded = load_or_replace(call, acquired, &rejected);
+  if (loaded || !rejected) return loaded;
+  const Status refusal =
+      refusal_of(*call.driver, call.where.info, acquired.source.target, loaded.status());
+  const Target refused = acquired.source.target;
+  if (refused.is_host() || refused.variant == TargetVariant::kPtx || !call.report.may_compile()) {
+    return refusal;
+  }
+
+  // The driver is older than the compiler, or the compiler's cubin is wrong for this GPU: the
+  // driver's own compiler may do better.
+  const bool has_compiler = refusal.code() != StatusCode::kCompilerUnavailable;
+  Result<Acquired> ptx =
+      acquire_ptx(call.spec, call.where.info, has_compiler, call.report, call.job);
+  if (!ptx) {
+    return Status(refusal.code(),
+                  format("{}; and as PTX: {}", refusal.message(), ptx.status().message()),
+                  refusal.detail());
+  }
+  logger->warning(
+      format("{}; PTX for {} is taken instead", refusal.message(), ptx->source.target.to_string()));
+  rejected = false;
+  loaded = load_or_replace(call, *ptx, &rejected);
+  if (!loaded) {
+    const Status last =
+        refusal_of(*call.driver, call.where.info, ptx->source.target, loaded.status());
+    return Status(last.code(), format("{}; and before: {}", last.message(), refusal.message()),
+                  last.detail());
+  }
+  acquired = std::move(ptx).value();
+  return loaded;
+}
+
+Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_or_replace(const LoadCall& call,
+                                                                    Acquired& acquired,
+                                                                    bool* rejected) {
+  const Stopwatch stopwatch;
+  Result<std::shared_ptr<LoadedKernel>> loaded =
+      load_image(call.driver, call.where, acquired, rejected);
+  if (loaded || !*rejected || acquired.image.origin == ImageOrigin::kCompiled) return loaded;
+
+  // The image was stored: by a driver's change, a wrong copy or a defect it is not (or no longer)
+  // one that runs here.
+  *rejected = false;
+  ++driver_rejects;
+  const std::string name = acquired.image.entry->key.name();
+  const Target& target = acquired.source.target;
+  const std::string refusal =
+      format("the driver refused the stored kernel ({})", loaded.status().message());
+  modules.erase(name);
+  if (!call.report.may_compile()) {
+    images.discard_rejected(acquired.image);
+    const Status denied = call.report.denied_by_policy(target, name).with_context(refusal);
+    ++denied_by_policy;
+    call.report.refused(target, name, stopwatch.milliseconds(), denied);
+    return denied;
+  }
+  logger->warning(format("the driver refused the stored kernel {}, which is compiled anew: {}",
+                         name, loaded.status().message()));
+  CompileRecord record;
+  Result<StoredImage> fresh = images.replace_rejected(acquired.image, acquired.source,
+                                                      compiler_for(target), &record, call.job);
+  if (record.made) call.report.compiled(target, record, fresh.status());
+  if (!fresh) {
+    *rejected = may_try_next(fresh.status());
+    return fresh.status().with_context(refusal);
+  }
+  acquired.image = std::move(fresh).value();
+  return load_image(call.driver, call.where, acquired, rejected);
+}
+
+Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
+    const std::shared_ptr<const Driver>& driver, const DeviceContext& where,
+    const Acquired& acquired, bool* rejected) {
+  const Stopwatch stopwatch;
+  std::weak_ptr<LoadedModule>& slot = modules[acquired.image.entry->key.name()];
+  std::shared_ptr<LoadedModule> module = slot.lock();
+  if (module == nullptr) {
+    const ContextScope scope(*driver, where.context);
+    if (scope.result() != CUDA_SUCCESS) return driver->failure(scope.result(), "cuCtxPushCurrent");
+    Result<std::shared_ptr<LoadedModule>> loaded =
+        LoadedModule::load(driver, acquired.image.image(), acquired.source.kernel_name, rejected);
+    if (!loaded) return loaded.status();
+    module = std::move(loaded).value();
+    slot = module;
+    ++modules_loaded;
+  }
+  Result<std::shared_ptr<LoadedKernel>> loaded =
+      LoadedKernel::create({.driver = driver,
+                            .module = std::move(module),
+                            .config = acquired.source.config,
+                            .info = make_info(acquired.source, acquired.image)},
+                           where, rejected);
+  if (loaded) images.recorder().load_ms.record(stopwatch.milliseconds());
+  return loaded;
+}
+
+}  // namespace pagejit
