@@ -256,7 +256,7 @@ TEST_F(NginxRemoteTest, ASlowServerIsGivenUpInTime) {
 TEST_F(NginxRemoteTest, AnEntryThatTheServerFindsTooLargeIsAFailedUpload) {
   RemoteStore store(options_for(serve({.in_location = "client_max_body_size 10k;"}).url()));
   upload_in_time(store, entry_);
-  upload_in_time(store, example_entry(2, 12'000'000));  // refused while it is still being sent
+  upload_in_time(store, large_entry());  // refused while it is still being sent
   EXPECT_EQ(store.stats().statuses[413], 2);
   EXPECT_EQ(store.stats().upload_failures, 2);
   EXPECT_EQ(store.lookup(entry_.key).outcome, LookupOutcome::kMiss);
@@ -343,7 +343,9 @@ TEST_F(NginxRemoteTest, ACertificateThatNobodyVouchesForIsRefused) {
   options.listen_suffix = " ssl";
   options.in_server = "ssl_certificate " + name + ".crt; ssl_certificate_key " + name + ".key;";
   NginxServer secure(options);
-  RemoteStore store(options_for("https://127.0.0.1:" + std::to_string(secure.port())));
+  RemoteStoreOptions remote = options_for("https://127.0.0.1:" + std::to_string(secure.port()));
+  remote.connect_timeout = std::chrono::seconds(2);  // a busy machine shall not be what fails
+  RemoteStore store(remote);
   const LookupResult found = lookup_in_time(store, entry_.key);
   EXPECT_EQ(found.outcome, LookupOutcome::kMiss);
   EXPECT_EQ(failures(store, HttpFailure::kConnect), 1) << found.status.to_string();

@@ -48,6 +48,13 @@ inline uint64_t corrupt(const RemoteStore& store, Corruption kind) {
   return store.stats().corrupt[static_cast<size_t>(kind)];
 }
 
+// More than the buffers of two sockets hold.
+inline Entry large_entry() {
+  Entry entry = example_entry(1000);
+  entry.image.assign(12'000'000, 'x');
+  return entry;
+}
+
 // Looks up within the bound.
 inline LookupResult lookup_in_time(RemoteStore& store, const cache::Key& key) {
   const auto begin = std::chrono::steady_clock::now();

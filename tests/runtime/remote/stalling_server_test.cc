@@ -146,7 +146,7 @@ void expect_upload_fails(HttpFailure failure, const std::function<void(RawConnec
     if (connection.read_request().starts_with("PUT")) put(connection);
   });
   RemoteStore store(options_for(server.url()));
-  upload_in_time(store, example_entry(2, 12'000'000));
+  upload_in_time(store, large_entry());
   EXPECT_EQ(store.stats().upload_failures, 1);
   EXPECT_EQ(failures(store, failure), 1);
   EXPECT_EQ(store.stats().failures_total(), 1);
