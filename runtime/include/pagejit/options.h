@@ -60,14 +60,12 @@ struct PAGEJIT_EXPORT EngineOptions {
   std::string remote;
   // How entries are named there: flat, subdirs, bazel. PAGEJIT_REMOTE_LAYOUT
   RemoteLayout remote_layout = RemoteLayout::kSubdirectories;
-  bool remote_write =
-      false;  // uploads what was compiled, in the background. PAGEJIT_REMOTE_WRITE=1
-  // Ed25519 public keys as 64 hexadecimal digits. A bundle or an answer of the remote that is
-  // signed by one of them is trusted whoever owns the file. Needs libsodium, opened when a
-  // signature is first met. PAGEJIT_TRUSTED_KEYS, separated by ':'
+  bool remote_write = false;  // uploads what was compiled, in the background. PAGEJIT_REMOTE_WRITE=1
+  // Ed25519 public keys as 64 hexadecimal digits. A bundle or an answer of the remote that is signed
+  // by one of them is trusted whoever owns the file. Needs libsodium, opened when a signature is
+  // first met. PAGEJIT_TRUSTED_KEYS, separated by ':'
   std::vector<std::string> trusted_keys;
-  bool require_signed =
-      false;  // takes no other bundles and remote entries. PAGEJIT_REQUIRE_SIGNED=1
+  bool require_signed = false;  // takes no other bundles and remote entries. PAGEJIT_REQUIRE_SIGNED=1
   // Compiling threads. 0 = the number of processors, at most 16. PAGEJIT_COMPILE_THREADS
   int compile_threads = 0;
   // Whether prepare() may compile; precompile() always may. on, warn, error, off. PAGEJIT_JIT
@@ -86,7 +84,8 @@ struct PAGEJIT_EXPORT EngineOptions {
   // must not throw.
   std::function<void(LogLevel, std::string_view)> log_callback;
   // Receives what each prepare() and precompile() did, in order, on the thread that called it and
-  // before it returns. No lock is held, so it may use the engine; threads may be in it at once.
+  // before it returns; of prepare_async() on a thread of the engine, before there is a result. No
+  // lock is held, so it may use the engine; threads may be in it at once.
   // Must not throw: an exception is dropped, and that event with it. A launch makes no event.
   std::function<void(const JitEvent&)> on_event;
 
