@@ -22,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include "cache/fork_guard.h"
 #include "pagejit/async.h"
 #include "runtime/engine/call_count.h"
 #include "runtime/jit/compile_pool.h"
@@ -39,7 +38,6 @@ struct AsyncTable {
   // Guards the table and what AsyncRequest says. No other lock is taken and nothing of the caller's
   // is called under it.
   std::mutex mutex;
-  const cache::ForkGuard fork_guard{mutex};
   std::unordered_map<std::string, std::shared_ptr<AsyncRequest>> requests;
 };
 
@@ -105,7 +103,6 @@ struct Pending<Handle>::State final : public AsyncWaiter {
 
   const pid_t process = ::getpid();
   std::mutex mutex;
-  const cache::ForkGuard fork_guard{mutex};
   std::condition_variable done;
   std::optional<Result<Handle>> result;  // set once
   std::function<void(const Result<Handle>&)> on_done;

@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 
-#include "cache/fork_guard.h"
 #include "pagejit/status.h"
 #include "runtime/driver/driver.h"
 
@@ -85,7 +84,6 @@ class Devices {
 
   std::shared_ptr<const Driver> driver_;
   std::mutex mutex_;
-  const cache::ForkGuard fork_guard_{mutex_};
   std::map<CUdevice, DeviceInfo> infos_;
   std::map<CUdevice, std::shared_ptr<PrimaryContext>> primaries_;
 };

@@ -10,7 +10,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cache/fork_guard.h"
 #include "pagejit/engine.h"
 #include "runtime/engine/async_prepares.h"
 #include "runtime/engine/call_count.h"
@@ -131,14 +130,12 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   // The process that has opened the driver, or is about to; 0 = none.
   std::atomic<pid_t> driver_process{0};
   std::mutex driver_mutex;  // guards open
-  const cache::ForkGuard driver_fork_guard{driver_mutex};
   OpenDriver open;
 
   KernelTable kernels;
   // Taken while a kernel is loaded: the driver serialises loads anyway, and so no kernel is loaded
   // twice. Guards modules.
   std::mutex load_mutex;
-  const cache::ForkGuard load_fork_guard{load_mutex};
   std::unordered_map<std::string, std::weak_ptr<LoadedModule>>
       modules;  // by key, for further devices
 

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "cache/fork_guard.h"
 #include "runtime/engine/loaded_kernel.h"
 
 namespace pagejit {
@@ -38,7 +37,6 @@ class KernelTable {
 
   const size_t capacity_;
   mutable std::mutex mutex_;
-  const cache::ForkGuard fork_guard_{mutex_};
   Recency recency_;
   std::unordered_map<std::string, Recency::iterator> index_;
 };

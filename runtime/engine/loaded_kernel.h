@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "cache/fork_guard.h"
 #include "generator/config.h"
 #include "pagejit/engine.h"
 #include "runtime/driver/driver.h"
@@ -102,7 +101,6 @@ struct LoadedKernel {
   bool is_resident_locked(const DeviceContext& where) const;
 
   mutable std::mutex mutex_;
-  const cache::ForkGuard fork_guard_{mutex_};
   std::vector<DeviceContext> contexts_;  // where the code is resident
 };
 

@@ -12,7 +12,6 @@
 #include <string>
 #include <unordered_set>
 
-#include "cache/fork_guard.h"
 #include "generator/config.h"
 #include "runtime/logger.h"
 
@@ -42,7 +41,6 @@ class TraceRecorder {
   const bool has_pid_;  // in its path
   const std::shared_ptr<const Logger> logger_;
   std::mutex mutex_;  // guards what follows
-  const cache::ForkGuard fork_guard_{mutex_};
   int file_ = -1;
   pid_t pid_ = 0;  // whose file it is
   bool has_stopped_ = false;

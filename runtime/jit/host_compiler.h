@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "cache/fork_guard.h"
 #include "runtime/jit/compile_pool.h"
 #include "runtime/jit/compiler.h"
 
@@ -50,7 +49,6 @@ class HostCompiler : public Compiler {
 
   const HostCompilerOptions options_;
   std::mutex mutex_;
-  const cache::ForkGuard fork_guard_{mutex_};
   std::string identity_;  // "" = not known yet
   std::string version_;   // the first line of --version; known with the identity
   CompilePool pool_;      // destroyed first: its jobs use the rest

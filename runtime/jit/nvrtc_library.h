@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "cache/fork_guard.h"
 #include "pagejit/status.h"
 #include "runtime/jit/nvrtc_search.h"
 
@@ -129,7 +128,6 @@ class NvrtcFinder {
 
   const NvrtcSearch search_;
   std::mutex mutex_;
-  const cache::ForkGuard fork_guard_{mutex_};
   std::unique_ptr<const NvrtcFiles> chosen_;
   std::shared_ptr<const NvrtcLibrary> library_;
   std::map<std::string, std::string> dropped_;  // resolved path -> reason
