@@ -141,6 +141,8 @@ std::string to_prometheus(const EngineStats& stats) {
   for (const auto& [layer, hits] : layers) text.sample("pagejit_hits_total", "layer", layer, hits);
   text.single("pagejit_compiles_total", "Compiles, the failed ones included.", stats.compiles);
   text.single("pagejit_compile_failures_total", "Compiles that failed.", stats.compile_failures);
+  text.single("pagejit_compiles_cancelled_total", "Compiles that all who wanted them gave up.",
+              stats.compiles_cancelled);
   text.single("pagejit_thread_waits_total",
               "Calls that waited for another thread's compile of the same kernel.", stats.waits);
   text.single("pagejit_process_waits_total",
@@ -204,6 +206,7 @@ std::string to_json(const EngineStats& stats) {
   text.member("remote_hits", stats.remote_hits);
   text.member("compiles", stats.compiles);
   text.member("compile_failures", stats.compile_failures);
+  text.member("compiles_cancelled", stats.compiles_cancelled);
   text.member("waits", stats.waits);
   text.member("process_waits", stats.process_waits);
   text.member("process_wait_hits", stats.process_wait_hits);

@@ -99,7 +99,7 @@ void JitReport::tell(const JitEvent& event) const {
                            event.target.to_string(), event.duration_ms, event.key));
   }
   if (event.kind == JitEventKind::kHit && logger_.enabled(LogLevel::kDebug)) {
-    logger_.debug(format("found {} for {} in {} in {:.3f} ms (key {})", event.spec,
+    logger_.debug(format("found {} for {} ({}) in {:.3f} ms (key {})", event.spec,
                          event.target.to_string(), origin_name(event.origin), event.duration_ms,
                          event.key));
   }

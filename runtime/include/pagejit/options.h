@@ -60,12 +60,14 @@ struct PAGEJIT_EXPORT EngineOptions {
   std::string remote;
   // How entries are named there: flat, subdirs, bazel. PAGEJIT_REMOTE_LAYOUT
   RemoteLayout remote_layout = RemoteLayout::kSubdirectories;
-  bool remote_write = false;  // uploads what was compiled, in the background. PAGEJIT_REMOTE_WRITE=1
-  // Ed25519 public keys as 64 hexadecimal digits. A bundle or an answer of the remote that is signed
-  // by one of them is trusted whoever owns the file. Needs libsodium, opened when a signature is
-  // first met. PAGEJIT_TRUSTED_KEYS, separated by ':'
+  bool remote_write =
+      false;  // uploads what was compiled, in the background. PAGEJIT_REMOTE_WRITE=1
+  // Ed25519 public keys as 64 hexadecimal digits. A bundle or an answer of the remote that is
+  // signed by one of them is trusted whoever owns the file. Needs libsodium, opened when a
+  // signature is first met. PAGEJIT_TRUSTED_KEYS, separated by ':'
   std::vector<std::string> trusted_keys;
-  bool require_signed = false;  // takes no other bundles and remote entries. PAGEJIT_REQUIRE_SIGNED=1
+  bool require_signed =
+      false;  // takes no other bundles and remote entries. PAGEJIT_REQUIRE_SIGNED=1
   // Compiling threads. 0 = the number of processors, at most 16. PAGEJIT_COMPILE_THREADS
   int compile_threads = 0;
   // Whether prepare() may compile; precompile() always may. on, warn, error, off. PAGEJIT_JIT
