@@ -3,10 +3,12 @@
 // Thread-safety: one thread; examine_cache() forks.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cache/file_system.h"
+#include "cache/http_transport.h"
 #include "pagejit/options.h"
 #include "tools/cli/doctor_report.h"
 
@@ -41,6 +43,8 @@ void examine_cache(const EngineOptions& options, DoctorReport& report,
 void examine_bundles(const EngineOptions& options, const std::vector<int>& sms,
                      DoctorReport& report);
 void examine_read_only_dirs(const EngineOptions& options, DoctorReport& report);
-void examine_remote(const EngineOptions& options, DoctorReport& report);
+// Asks it once. transport: for tests; null = libcurl.
+void examine_remote(const EngineOptions& options, DoctorReport& report,
+                    std::shared_ptr<cache::HttpTransport> transport = nullptr);
 
 }  // namespace pagejit::cli

@@ -1,12 +1,22 @@
-// The places beside the cache directory that kernels are looked for in, as far as they can be told
-// without asking them.
+// The places beside the cache directory that kernels are looked for in.
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <map>
+#include <set>
+#include <utility>
 
+#include "cache/bundle.h"
+#include "runtime/engine/remote.h"
+#include "runtime/engine/trust.h"
+#include "runtime/metadata.h"
+#include "runtime/target_ladder.h"
 #include "tools/cli/doctor_checks.h"
+#include "tools/cli/text_table.h"
 
 namespace pagejit::cli {
 namespace {
@@ -17,56 +27,110 @@ bool others_can_write(const struct stat& info) {
          (info.st_uid != 0 && info.st_uid != geteuid());
 }
 
-void examine_path(const std::string& topic, const std::string& path, bool wants_folder,
-                  DoctorReport& report) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    report.warning(topic, path + ": " + std::strerror(errno),
-                   "it is left out: correct the path, or remove it");
-    return;
+// For how many of its kernels there is a GPU, and for which GPU there is none.
+void examine_coverage(const std::string& path, cache::Bundle& bundle, const std::vector<int>& sms,
+                      DoctorReport& report) {
+  std::map<std::string, size_t> by_target;
+  for (size_t i = 0; i < bundle.num_entries(); ++i) {
+    const cache::LookupResult found = bundle.read_item(i);
+    const Result<KernelMetadata> metadata =
+        found.entry ? parse_metadata(found.entry->metadata)
+                    : Result<KernelMetadata>(Status(StatusCode::kDataCorrupt, "damaged"));
+    ++by_target[metadata ? metadata->target : "damaged or of another version"];
   }
-  const bool is_kind = wants_folder ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode);
-  if (!is_kind || access(path.c_str(), wants_folder ? R_OK | X_OK : R_OK) != 0) {
-    report.warning(topic,
-                   path + ": " +
-                       (is_kind        ? std::strerror(errno)
-                        : wants_folder ? "no folder"
-                                       : "no file"),
-                   "it is left out: correct the path, or remove it");
-  } else if (others_can_write(info)) {
-    report.warning(topic, path + ": others than you can change it",
-                   "kernels are code: let only root or you own and write it");
-  } else {
-    report.ok(topic, path, {{"path", path}});
+  std::string text = path + ": " + std::to_string(bundle.num_entries()) + " kernels";
+  nlohmann::json counts = nlohmann::json::object();
+  for (const auto& [target, count] : by_target) {
+    text += ", " + std::to_string(count) + " for " + target;
+    counts[target] = count;
   }
+  std::string uncovered;
+  for (const int sm : std::set<int>(sms.begin(), sms.end())) {
+    const bool is_covered = std::any_of(by_target.begin(), by_target.end(), [&](const auto& item) {
+      const Result<Target> target = parse_target(item.first);
+      return target && runs_on(*target, sm);
+    });
+    if (!is_covered) {
+      uncovered +=
+          (uncovered.empty() ? "" : ", ") + std::to_string(sm / 10) + "." + std::to_string(sm % 10);
+    }
+  }
+  const nlohmann::json values = {{"path", path}, {"kernels", counts}};
+  if (uncovered.empty()) return report.ok("bundle", text, values);
+  report.warning("bundle", text + "; none for this machine's GPUs of " + uncovered,
+                 "precompile for their targets too (see the GPUs above)", values);
 }
 
 }  // namespace
 
-void examine_bundles(const EngineOptions& options, const std::vector<int>&, DoctorReport& report) {
-  for (const std::string& bundle : options.bundles) {
-    examine_path("bundle", bundle, /*wants_folder=*/false, report);
+void examine_bundles(const EngineOptions& options, const std::vector<int>& sms,
+                     DoctorReport& report) {
+  const Result<Trust> trust = make_trust(options);
+  if (!trust) {
+    return report.problem("bundle", trust.status().message(), "correct the keys that are trusted");
+  }
+  const cache::BundleOptions bundle_options{.file_system = nullptr,
+                                            .trusted_keys = trust->keys,
+                                            .verifier = trust->verifier,
+                                            .require_signed = trust->require_signed};
+  for (const std::string& path : options.bundles) {
+    const auto bundle = cache::Bundle::open_file(path, bundle_options);
+    if (bundle) {
+      examine_coverage(path, **bundle, sms, report);
+    } else {
+      report.warning("bundle", path + ": " + bundle.status().message(),
+                     "it is left out: correct the path or the file, or remove it");
+    }
   }
 }
 
 void examine_read_only_dirs(const EngineOptions& options, DoctorReport& report) {
-  for (const std::string& directory : options.read_only_dirs) {
-    examine_path("read-only directory", directory, /*wants_folder=*/true, report);
+  const std::string topic = "read-only directory";
+  const std::string advice = "it is left out: correct the path, or remove it";
+  for (const std::string& path : options.read_only_dirs) {
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) {
+      report.warning(topic, path + ": " + std::strerror(errno), advice);
+    } else if (!S_ISDIR(info.st_mode)) {
+      report.warning(topic, path + ": no folder", advice);
+    } else if (access(path.c_str(), R_OK | X_OK) != 0) {
+      report.warning(topic, path + ": " + std::strerror(errno), advice);
+    } else if (others_can_write(info)) {
+      report.warning(topic, path + ": others than you can change it",
+                     "kernels are code: let only root or you own and write it");
+    } else {
+      report.ok(topic, path, {{"path", path}});
+    }
   }
 }
 
-void examine_remote(const EngineOptions& options, DoctorReport& report) {
+void examine_remote(const EngineOptions& options, DoctorReport& report,
+                    std::shared_ptr<cache::HttpTransport> transport) {
   if (options.remote.empty()) return;
-  const bool is_secure = options.remote.starts_with("https://");
-  if (!is_secure && !options.remote.starts_with("http://")) {
-    report.problem("remote", options.remote + ": no URL that is served",
-                   "it must begin with http:// or https://");
-  } else if (!is_secure && options.trusted_keys.empty()) {
-    report.warning("remote", options.remote + ": neither encrypted nor signed",
+  const std::string url = cache::without_credentials(options.remote);
+  const auto remote = make_remote(options, {.logger = std::make_shared<Logger>(LogLevel::kOff, nullptr),
+                                            .check_signature = {},
+                                            .compilers = {},
+                                            .transport = std::move(transport)});
+  if (!remote) {
+    return report.problem("remote", remote.status().message(), "correct PAGEJIT_REMOTE");
+  }
+  // A key that no kernel has: what counts is that the server answers.
+  const auto begin = std::chrono::steady_clock::now();
+  const cache::LookupResult answer = (*remote)->lookup(cache::Key());
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
+  const bool is_safe = options.remote.starts_with("https://") || options.require_signed;
+  if (!answer.status) {
+    report.warning("remote", url + ": " + answer.status.message(),
+                   "kernels that it has are compiled here; see that it runs and can be reached");
+  } else if (!is_safe) {
+    report.warning("remote", url + ": answers, but is neither encrypted nor are its kernels signed",
                    "who sits between can put in code: use https, or PAGEJIT_TRUSTED_KEYS with "
                    "PAGEJIT_REQUIRE_SIGNED=1");
   } else {
-    report.ok("remote", options.remote, {{"url", options.remote}});
+    report.ok("remote", url + ": answers in " + format_ms(elapsed.count()) + " ms",
+              {{"url", url}, {"ms", elapsed.count()}});
   }
 }
 

@@ -113,6 +113,10 @@ Result<EngineOptions> make_options(const PrecompileFlags& flags,
   if (!options) return options.status();
   options->bundles.insert(options->bundles.begin(), flags.bundles.begin(), flags.bundles.end());
   if (flags.verify) return options;
+  // What is there already does not come into the directory, which is to be complete.
+  options->memory_bundles.clear();
+  options->bundles.clear();
+  options->read_only_dirs.clear();
   if (!options->disk_cache) {
     return Status(StatusCode::kInvalidArgument,
                   "PAGEJIT_CACHE=off: must be on, since precompile stores its kernels");
@@ -202,7 +206,7 @@ void add_precompile_command(CLI::App& app, CommandContext& context) {
   add_engine_flags(*command, &flags->engine, false);
   command
       ->add_option("--bundle", flags->bundles,
-                   "A bundle to find kernels in before the cache directory (PAGEJIT_BUNDLES)")
+                   "With --verify: a bundle to find kernels in (PAGEJIT_BUNDLES)")
       ->type_name("FILE")
       ->group("How");
   command

@@ -12,11 +12,16 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
+
+#include "cache/bundle_writer.h"
+#include "runtime/metadata.h"
 
 namespace pagejit::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -160,44 +165,104 @@ TEST(DoctorCompilersTest, OptionalLibrariesAreNoProblemWhereNothingNeedsThem) {
 
 // ---- Places ----
 
-TEST(DoctorLayersTest, PlacesThatCannotBeUsedAreSaid) {
-  std::string folder = (fs::temp_directory_path() / "pagejit-doctor-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  std::ofstream(folder + "/file") << "x";
-  chmod((folder + "/file").c_str(), 0644);
-  fs::create_directory(folder + "/open");
-  chmod((folder + "/open").c_str(), 0777);
-  const auto level_of = [&](const std::string& bundle, const std::string& directory) {
+class DoctorLayersTest : public ::testing::Test {
+ protected:
+  DoctorLayersTest() {
+    folder = (fs::temp_directory_path() / "pagejit-doctor-XXXXXX").string();
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  }
+  ~DoctorLayersTest() override { fs::remove_all(folder); }
+
+  // One kernel for that target.
+  std::string make_bundle(const char* target) {
+    KernelMetadata metadata;
+    metadata.target = target;
+    cache::Entry entry;
+    entry.metadata = encode_metadata(metadata);
+    cache::BundleWriter writer;
+    EXPECT_TRUE(writer.add(entry));
+    const std::string path = folder + "/" + target + ".pjb";
+    EXPECT_TRUE(writer.write_file(path));
+    return path;
+  }
+  static Finding bundle_finding(const std::string& path, const std::vector<int>& sms) {
     EngineOptions options;
-    if (!bundle.empty()) options.bundles = {folder + bundle};
-    if (!directory.empty()) options.read_only_dirs = {folder + directory};
+    options.bundles = {path};
     DoctorReport report;
-    examine_bundles(options, {90}, report);
-    examine_read_only_dirs(options, report);
-    return find(report, bundle.empty() ? "read-only directory" : "bundle").level;
-  };
-  EXPECT_EQ(level_of("/file", ""), FindingLevel::kOk);
-  EXPECT_EQ(level_of("/missing", ""), FindingLevel::kWarning);
-  EXPECT_EQ(level_of("/open", ""), FindingLevel::kWarning) << "a folder";
-  EXPECT_EQ(level_of("", "/."), FindingLevel::kOk);
-  EXPECT_EQ(level_of("", "/file"), FindingLevel::kWarning);
-  EXPECT_EQ(level_of("", "/open"), FindingLevel::kWarning) << "others can write there";
-  fs::remove_all(folder);
+    examine_bundles(options, sms, report);
+    return find(report, "bundle");
+  }
+
+  std::string folder;
+};
+
+TEST_F(DoctorLayersTest, BundlesThatCannotBeUsedAreSaid) {
+  EXPECT_EQ(bundle_finding(folder + "/missing", {90}).level, FindingLevel::kWarning);
+  EXPECT_EQ(bundle_finding(folder, {90}).level, FindingLevel::kWarning) << "a folder";
+  const std::string path = make_bundle("sm_90a");
+  chmod(path.c_str(), 0666);
+  EXPECT_EQ(bundle_finding(path, {90}).level, FindingLevel::kWarning) << "others can write it";
 }
 
-TEST(DoctorLayersTest, RemoteThatIsNotSafeIsSaid) {
-  const auto level_of = [](const std::string& url, std::vector<std::string> keys = {}) {
+TEST_F(DoctorLayersTest, BundlesAreComparedWithTheGpus) {
+  const std::string path = make_bundle("sm_80");
+  EXPECT_EQ(bundle_finding(path, {}).level, FindingLevel::kOk);
+  EXPECT_EQ(bundle_finding(path, {86, 80}).level, FindingLevel::kOk);
+  const Finding finding = bundle_finding(path, {86, 90, 90});
+  EXPECT_EQ(finding.level, FindingLevel::kWarning);
+  EXPECT_THAT(finding.text,
+              HasSubstr("1 kernels, 1 for sm_80; none for this machine's GPUs of 9.0"));
+}
+
+TEST_F(DoctorLayersTest, ReadOnlyDirectoriesThatCannotBeUsedAreSaid) {
+  std::ofstream(folder + "/file") << "x";
+  fs::create_directory(folder + "/open");
+  chmod((folder + "/open").c_str(), 0777);
+  const auto level_of = [&](const std::string& directory) {
+    EngineOptions options;
+    options.read_only_dirs = {folder + directory};
+    DoctorReport report;
+    examine_read_only_dirs(options, report);
+    return find(report, "read-only directory").level;
+  };
+  EXPECT_EQ(level_of("/."), FindingLevel::kOk);
+  EXPECT_EQ(level_of("/file"), FindingLevel::kWarning);
+  EXPECT_EQ(level_of("/open"), FindingLevel::kWarning) << "others can write there";
+}
+
+// Answers everything alike.
+class OneAnswer final : public cache::HttpTransport {
+ public:
+  explicit OneAnswer(cache::HttpAnswer answer) : answer_(std::move(answer)) {}
+  cache::HttpAnswer send(const cache::HttpRequest&) override { return answer_; }
+
+ private:
+  const cache::HttpAnswer answer_;
+};
+
+TEST(DoctorRemoteTest, RemoteIsAskedAndJudged) {
+  const auto finding_of = [](const std::string& url, bool require_signed,
+                             cache::HttpAnswer answer) {
     EngineOptions options;
     options.remote = url;
-    options.trusted_keys = std::move(keys);
+    options.require_signed = require_signed;
     DoctorReport report;
-    examine_remote(options, report);
-    return find(report, "remote").level;
+    examine_remote(options, report, std::make_shared<OneAnswer>(std::move(answer)));
+    return find(report, "remote");
   };
-  EXPECT_EQ(level_of("https://kernels.example/v1"), FindingLevel::kOk);
-  EXPECT_EQ(level_of("http://kernels.example/v1"), FindingLevel::kWarning);
-  EXPECT_EQ(level_of("http://kernels.example/v1", {"00"}), FindingLevel::kOk);
-  EXPECT_EQ(level_of("ftp://kernels.example/v1"), FindingLevel::kProblem);
+  cache::HttpAnswer missing;
+  missing.status = 404;
+  cache::HttpAnswer refused;
+  refused.failure = cache::HttpFailure::kConnect;
+  refused.reason = "connection refused";
+  EXPECT_EQ(finding_of("https://kernels.example/v1", false, missing).level, FindingLevel::kOk);
+  EXPECT_EQ(finding_of("http://kernels.example/v1", false, missing).level, FindingLevel::kWarning);
+  EXPECT_EQ(finding_of("http://kernels.example/v1", true, missing).level, FindingLevel::kOk);
+  EXPECT_EQ(finding_of("ftp://kernels.example/v1", false, missing).level, FindingLevel::kProblem);
+  const Finding finding = finding_of("https://me:secret@kernels.example/v1", false, refused);
+  EXPECT_EQ(finding.level, FindingLevel::kWarning);
+  EXPECT_THAT(finding.text, HasSubstr("connection refused"));
+  EXPECT_THAT(finding.text, Not(HasSubstr("secret")));
   DoctorReport none;
   examine_remote(EngineOptions(), none);
   EXPECT_TRUE(none.findings().empty());
