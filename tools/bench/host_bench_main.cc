@@ -288,7 +288,7 @@ bool bench_size(const Paths& paths) {
                        "MiB");
 }
 
-int bench(Paths paths) {
+int run(Paths paths) {
   char folder[] = "/tmp/pagejit-bench-XXXXXX";
   if (mkdtemp(folder) == nullptr) {
     std::perror("mkdtemp");
@@ -322,5 +322,5 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[1], "--child-prepare") == 0) return pagejit::child_prepare(paths, begin);
     return 1;
   }
-  return pagejit::bench(paths);
+  return pagejit::run(paths);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -104,6 +105,48 @@ bool bench_bundle(const std::string& folder) {
       print_at_most("  hit, verified, page cache warm: median of 2,000", median(hits), 50, "us") &&
       good;
   return print_at_most("  memory that an open bundle holds", after_mb - before_mb, 1, "MB") && good;
+}
+
+bool bench_eviction(const std::string& folder) {
+  constexpr int kEntries = 100'000;
+  constexpr int kPublishes = 2'000;
+  constexpr size_t kSmallBytes = 256;  // names and times are what eviction looks at
+  const std::string path = folder + "/many";
+  // Written without the cache, which would sync each of them.
+  for (int shard = 0; shard < 256; ++shard) {
+    char name[8];
+    std::snprintf(name, sizeof name, "%02x", shard);
+    std::filesystem::create_directories(path + "/v1/objects/" + name);
+  }
+  for (const char* made : {"", "/v1", "/v1/objects"}) {
+    std::filesystem::permissions(path + made, std::filesystem::perms::owner_all);
+  }
+  for (uint64_t i = 0; i < kEntries; ++i) {
+    const cache::Entry entry = make_entry(i, kSmallBytes);
+    const std::string file = entry.key.file_name();
+    std::ofstream(path + "/v1/objects/" + file.substr(0, 2) + "/" + file)
+        << *cache::encode_entry(entry);
+  }
+  cache::DiskCacheOptions options;
+  options.directory.path = path;
+  options.max_bytes = uint64_t{kEntries} * kSmallBytes;  // the headers are too much
+  const auto disk = cache::DiskCache::open(std::move(options));
+  double longest_lookup_us = 0;
+  for (uint64_t i = 0; i < kPublishes; ++i) {
+    const cache::Entry entry = make_entry(kEntries + i, kSmallBytes);
+    if (const Status status = disk->publish(entry); !status) return fail(status);
+    const Clock::time_point begin = Clock::now();
+    if (!disk->lookup(entry.key).entry) return fail(Status(StatusCode::kInternal, "no hit"));
+    longest_lookup_us = std::max(longest_lookup_us, us_since(begin));
+  }
+  const cache::DiskCacheStats stats = disk->stats();
+  std::printf("%-62s %10llu\n", "  evicted beside 2,000 publishes, of 100,000 entries",
+              static_cast<unsigned long long>(stats.evictions));
+  const bool good =
+      print_at_most("eviction in 100,000 entries: longest that a publish waited for it",
+                    static_cast<double>(stats.longest_eviction.count()) / 1000, 5, "ms");
+  std::printf("%-62s %10.3f ms\n", "  longest look-up beside it", longest_lookup_us / 1000);
+  return good && stats.evictions > 0;
 }
 
 }  // namespace pagejit::bench
