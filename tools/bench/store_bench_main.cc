@@ -141,7 +141,7 @@ int bench(const std::string& self) {
     return 3;
   }
   bool good = bench_disk_hit(folder);
-  good = bench_bundle(folder) && good;
+  good = bench_bundle(self, folder) && good;
   good = bench_eviction(folder) && good;
   good = bench_cold_start(self, folder) && good;
   good = bench_precompile(self, folder) && good;
@@ -155,6 +155,7 @@ int bench(const std::string& self) {
 
 int main(int argc, char** argv) {
   if (argc == 2) return pagejit::bench::bench(argv[1]);
+  if (argc == 3 && std::strcmp(argv[1], "--open") == 0) return pagejit::bench::child_open(argv[2]);
   if (argc == 6 && std::strcmp(argv[1], "--make") == 0) {
     return pagejit::bench::child_make(argv[2], std::atoi(argv[3]), std::atoi(argv[4]),
                                       static_cast<size_t>(std::atoi(argv[5])));

@@ -8,7 +8,10 @@
 namespace pagejit::bench {
 
 bool bench_disk_hit(const std::string& folder);
-bool bench_bundle(const std::string& folder);
+// self: this program, which is run as a child that opens the bundle.
+bool bench_bundle(const std::string& self, const std::string& folder);
+// That child: prints how many MB an open bundle has added to the process.
+int child_open(const std::string& bundle);
 bool bench_eviction(const std::string& folder);
 
 }  // namespace pagejit::bench

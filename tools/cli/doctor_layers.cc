@@ -108,10 +108,11 @@ void examine_remote(const EngineOptions& options, DoctorReport& report,
                     std::shared_ptr<cache::HttpTransport> transport) {
   if (options.remote.empty()) return;
   const std::string url = cache::without_credentials(options.remote);
-  const auto remote = make_remote(options, {.logger = std::make_shared<Logger>(LogLevel::kOff, nullptr),
-                                            .check_signature = {},
-                                            .compilers = {},
-                                            .transport = std::move(transport)});
+  const auto remote =
+      make_remote(options, {.logger = std::make_shared<Logger>(LogLevel::kOff, nullptr),
+                            .check_signature = {},
+                            .compilers = {},
+                            .transport = std::move(transport)});
   if (!remote) {
     return report.problem("remote", remote.status().message(), "correct PAGEJIT_REMOTE");
   }
