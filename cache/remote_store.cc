@@ -168,7 +168,7 @@ class RemoteStore::Server {
   uint64_t RemoteStoreStats::*try_upload(const Upload& upload, const std::atomic<bool>& cancelled) {
     if (is_unavailable() || !upload_breaker_.allow()) return &RemoteStoreStats::upload_skips;
     const std::string url = options_->url.of_entry(upload.key, options_->layout);
-    const bool replaces = is_damaged(upload.key);
+    const bool replaces = options_->replace || is_damaged(upload.key);
     // Servers that know no conditions would write it again, so that readers meet it half done.
     if (!replaces) {
       const HttpAnswer answer =

@@ -46,6 +46,8 @@ struct RemoteStoreOptions {
   RemoteLayout layout = RemoteLayout::kSubdirectories;
   std::shared_ptr<HttpTransport> transport;  // not null
   bool write = false;                        // whether upload() does anything
+  // upload() replaces what is there, and does not ask first. False: it leaves it, whatever it is.
+  bool replace = false;
   // The C to ask for in lookup_any_compiler(), each a request; empty: it is a plain miss.
   std::vector<Digest> compilers;
   // Takes a whole answer and yields the entry's bytes in it (a part of the answer), or why they are
@@ -102,8 +104,8 @@ class RemoteStore : public Layer {
   // The best entry of those of RemoteStoreOptions::compilers.
   LookupResult lookup_any_compiler(const Digest& source, const IsBetter& is_better) override;
 
-  // Uploads the entry in the background, unless the server has it. Returns at once; failures are
-  // only counted. Nothing happens where uploads are off.
+  // Uploads the entry in the background, unless the server has it (but see `replace`). Returns at
+  // once; failures are only counted. Nothing happens where uploads are off.
   void upload(const Entry& entry);
   // The same for an entry that is encoded (and perhaps signed) already.
   void upload(const Key& key, std::string bytes);

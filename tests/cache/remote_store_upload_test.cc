@@ -67,6 +67,18 @@ TEST_F(RemoteStoreUploadTest, ADamagedEntryIsReplaced) {
   EXPECT_EQ(store().stats().uploads_present, 1);
 }
 
+TEST_F(RemoteStoreUploadTest, WhatTheServerHasIsReplacedUnaskedWhereThatIsWanted) {
+  options_.replace = true;
+  transport_->put(url_of(entry_.key), "another entry");
+  upload(entry_);
+  const std::vector<ScriptedTransport::Sent> sent = transport_->sent();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].method, HttpMethod::kPut);
+  EXPECT_FALSE(sent[0].request.if_none_match);
+  EXPECT_EQ(transport_->files()[url_of(entry_.key)], bytes_);
+  EXPECT_EQ(store().stats().uploads, 1);
+}
+
 TEST_F(RemoteStoreUploadTest, FailuresAreOnlyCountedAndLookupsGoOn) {
   transport_->put(url_of(entry_.key), bytes_);
   transport_->script = [this](const HttpRequest& request) {
