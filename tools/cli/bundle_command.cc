@@ -1,5 +1,5 @@
 // `pagejit bundle`: one file of many kernels, made from cache directories, listed, merged, verified
-// and signed.
+// and signed. Pushing them to a remote: bundle_push.h.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +11,7 @@
 #include "runtime/metadata.h"
 #include "runtime/optional/sodium.h"
 #include "tools/cli/bundle_builder.h"
+#include "tools/cli/bundle_push.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/signing_key.h"
 #include "tools/cli/text_table.h"
@@ -29,13 +30,8 @@ struct BundleFlags {
   bool json = false;
 };
 
-// As exit_code_of(), but what is wrong with a bundle's bytes or signature is a failed verification,
-// and a missing libsodium is the machine's fault.
 void fail(const Status& status, CommandContext& context) {
-  ExitCode code = exit_code_of(status);
-  if (status.code() == StatusCode::kDataCorrupt) code = ExitCode::kVerification;
-  if (status.code() == StatusCode::kUnsupported) code = ExitCode::kEnvironment;
-  context.fail(status, code);
+  context.fail(status, bundle_exit_code_of(status));
 }
 
 // Opens a bundle to look at it, whoever it belongs to.
@@ -215,17 +211,21 @@ void add_output(CLI::App& command, BundleFlags* flags, const char* description, 
 
 void add_bundle_command(CLI::App& app, CommandContext& context) {
   CLI::App* bundle =
-      app.add_subcommand("bundle", "Make, list, merge, verify and sign bundles of kernels");
+      app.add_subcommand("bundle", "Make, list, merge, verify, sign and push bundles of kernels");
   bundle->require_subcommand(1);
   // Before the subcommands, which take it over.
-  bundle->footer(std::string("Examples:\n"
-                             "  pagejit bundle create --from ~/.cache/pagejit -o kernels.pjb\n"
-                             "  pagejit bundle merge shard1.pjb shard2.pjb -o kernels.pjb\n"
-                             "  pagejit bundle keygen -o signing.key\n"
-                             "  pagejit bundle sign kernels.pjb --key-file signing.key\n"
-                             "  pagejit bundle verify kernels.pjb --key 0123...\n\n"
-                             "Signatures need libsodium (Debian: libsodium23).\n\n") +
-                 kExitCodeHelp);
+  bundle->footer(
+      std::string("Examples:\n"
+                  "  pagejit bundle create --from ~/.cache/pagejit -o kernels.pjb\n"
+                  "  pagejit bundle merge shard1.pjb shard2.pjb -o kernels.pjb\n"
+                  "  pagejit bundle keygen -o signing.key\n"
+                  "  pagejit bundle sign kernels.pjb --key-file signing.key\n"
+                  "  pagejit bundle verify kernels.pjb --key 0123...\n"
+                  "  pagejit bundle push kernels.pjb --remote https://kernels.example/v1 "
+                  "--key-file signing.key\n\n"
+                  "Signatures need libsodium (Debian: libsodium23), push needs libcurl "
+                  "(libcurl4).\n\n") +
+      kExitCodeHelp);
   const auto flags = std::make_shared<BundleFlags>();
 
   CLI::App* command = add_action(*bundle, context, "create",
@@ -266,6 +266,8 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
   command = add_action(*bundle, context, "keygen", "Make a signing key; prints its public key",
                        flags, generate_key);
   add_output(*command, flags.get(), "The secret key's file, which must not exist", true);
+
+  add_bundle_push_command(*bundle, context);
 }
 
 }  // namespace pagejit::cli

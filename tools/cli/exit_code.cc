@@ -34,6 +34,12 @@ ExitCode exit_code_of(const Status& status) {
   return ExitCode::kKernelFailed;
 }
 
+ExitCode bundle_exit_code_of(const Status& status) {
+  if (status.code() == StatusCode::kDataCorrupt) return ExitCode::kVerification;
+  if (status.code() == StatusCode::kUnsupported) return ExitCode::kEnvironment;
+  return exit_code_of(status);
+}
+
 ExitCode worse(ExitCode a, ExitCode b) {
   constexpr ExitCode kOrder[] = {
       ExitCode::kInterrupted,      ExitCode::kEnvironment, ExitCode::kKernelFailed,

@@ -26,6 +26,10 @@ extern const char kExitCodeHelp[];
 // The code for a failure that ends a command.
 ExitCode exit_code_of(const Status& status);
 
+// The same for work on bundles: what is wrong with a bundle's bytes or signature is a failed
+// verification, and a missing libsodium is the machine's fault.
+ExitCode bundle_exit_code_of(const Status& status);
+
 // Of two reasons the one to report: an interrupt, then environment, kernels, verification, I/O,
 // usage, layer kinds.
 ExitCode worse(ExitCode a, ExitCode b);

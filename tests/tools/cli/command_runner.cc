@@ -87,17 +87,23 @@ CommandResult CommandRunner::run(const std::vector<std::string>& arguments) cons
 }
 
 CommandResult CommandRunner::run_and_interrupt(const std::vector<std::string>& arguments,
-                                               int num_lines) const {
-  std::filesystem::remove(folder_ + "/err");
+                                               const std::function<bool()>& is_time) const {
   const int pid = start(arguments);
   // Two minutes: a compile takes seconds even on a loaded machine.
-  for (int i = 0; i < 12000; ++i) {
-    const std::string err = read_file(folder_ + "/err");
-    if (std::count(err.begin(), err.end(), '\n') >= num_lines) break;
+  for (int i = 0; i < 12000 && !is_time(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   kill(pid, SIGINT);
   return finish(pid);
+}
+
+CommandResult CommandRunner::run_and_interrupt(const std::vector<std::string>& arguments,
+                                               int num_lines) const {
+  std::filesystem::remove(folder_ + "/err");
+  return run_and_interrupt(arguments, [&] {
+    const std::string err = read_file(folder_ + "/err");
+    return std::count(err.begin(), err.end(), '\n') >= num_lines;
+  });
 }
 
 std::string model_file(const std::string& name) {

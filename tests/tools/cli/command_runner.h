@@ -2,6 +2,7 @@
 // Thread-safety: each object has its own folder.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,10 @@ class CommandRunner {
 
   CommandResult run(const std::vector<std::string>& arguments) const;
 
-  // Interrupts the command (SIGINT) once standard error has `num_lines` lines.
+  // Interrupts the command (SIGINT) once `is_time` says so.
+  CommandResult run_and_interrupt(const std::vector<std::string>& arguments,
+                                  const std::function<bool()>& is_time) const;
+  // The same, once standard error has `num_lines` lines.
   CommandResult run_and_interrupt(const std::vector<std::string>& arguments, int num_lines) const;
 
  private:

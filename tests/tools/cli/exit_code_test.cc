@@ -29,6 +29,14 @@ TEST(ExitCodeTest, EveryStatusHasOne) {
   }
 }
 
+TEST(ExitCodeTest, BundlesHaveTheirOwnForDamageAndForAMissingLibrary) {
+  const auto code_of = [](StatusCode code) { return bundle_exit_code_of(Status(code, "x")); };
+  EXPECT_EQ(code_of(StatusCode::kDataCorrupt), ExitCode::kVerification);
+  EXPECT_EQ(code_of(StatusCode::kUnsupported), ExitCode::kEnvironment);
+  EXPECT_EQ(code_of(StatusCode::kCacheError), ExitCode::kIo);
+  EXPECT_EQ(code_of(StatusCode::kInvalidArgument), ExitCode::kUsage);
+}
+
 TEST(ExitCodeTest, TheWorseReasonWins) {
   EXPECT_EQ(worse(ExitCode::kOk, ExitCode::kOk), ExitCode::kOk);
   EXPECT_EQ(worse(ExitCode::kOk, ExitCode::kUnsupportedLayers), ExitCode::kUnsupportedLayers);
