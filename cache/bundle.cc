@@ -287,7 +287,8 @@ LookupResult Bundle::lookup_any_compiler(const Digest& source, const IsBetter& i
          i < num_entries() && record(i).starts_with(as_bytes(source)); ++i) {
       LookupResult found = read_and_decode(i);
       if (found.outcome == LookupOutcome::kHit
-              ? best.outcome != LookupOutcome::kHit || is_better(*found.entry, *best.entry)
+              ? best.outcome != LookupOutcome::kHit ||
+                    (is_better && is_better(*found.entry, *best.entry))
               : best.outcome == LookupOutcome::kMiss) {
         best = std::move(found);
       }

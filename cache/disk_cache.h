@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 
 #include "cache/cache_directory.h"
 #include "cache/disk_cache_evict.h"
@@ -66,6 +67,7 @@ enum class LockOutcome : uint8_t {
   kPublished = 1,    // need not compute: another process has published
   kTimedOut = 2,     // goes on without the lock, which another process has held all the time
   kUnavailable = 3,  // goes on without: memory only, read-only, locks not supported, ...
+  kStopped = 4,      // was asked to stop, and has neither lock nor entry
 };
 
 // Counts since open(). Keys of the maps are errno values.
@@ -140,8 +142,9 @@ class DiskCache final : public Layer {
   // not outlive this cache, nor be held while anything waits for a person. Waits for at most
   // lock_timeout. An exception out of `is_published` is passed on. *has_waited, if not null:
   // whether the lock was found held.
+  // stop: ends the wait, within 50 ms.
   LockOutcome lock(const Key& key, const std::function<bool()>& is_published, ProcessLock* lock,
-                   bool* has_waited = nullptr);
+                   const std::stop_token& stop = {}, bool* has_waited = nullptr);
 
   // Sets the entry aside as if it were corrupt: it is intact, but its image was refused by the
   // driver. Only this very entry: another one that has its name by now stays.

@@ -10,7 +10,7 @@
 namespace pagejit::cache {
 
 LockOutcome DiskCache::lock(const Key& key, const std::function<bool()>& is_published,
-                            ProcessLock* lock, bool* has_waited_here) {
+                            ProcessLock* lock, const std::stop_token& stop, bool* has_waited_here) {
   using std::chrono::milliseconds;
   using std::chrono::steady_clock;
   // A waiter learns of the release by asking again. A compile takes 0.3 s and more, so 50 ms are
@@ -37,6 +37,10 @@ LockOutcome DiskCache::lock(const Key& key, const std::function<bool()>& is_publ
       has_waited = true;
       const std::lock_guard guard(mutex_);
       ++stats_.lock_waits;
+    }
+    if (stop.stop_requested()) {
+      lock->release();
+      return LockOutcome::kStopped;
     }
     if (is_published()) {
       lock->release();

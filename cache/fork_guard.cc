@@ -37,7 +37,7 @@ struct ForkGuard::ForkHandlers {
     using std::chrono::steady_clock;
     // Whoever forks inside a callback under one of the mutexes would wait for itself.
     static constexpr std::chrono::seconds kLongestWait{1};
-    // They are held for microseconds, but for opening a compiler or loading a kernel.
+    // They are held for microseconds.
     static constexpr std::chrono::microseconds kPause{50};
     const auto until = steady_clock::now() + kLongestWait;
     mutex.lock();

@@ -1,6 +1,7 @@
 #include "cache/remote_store.h"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -88,7 +89,12 @@ class RemoteStore::Server {
         upload_breaker_(options_->breaker) {}
 
   LookupResult lookup(const Key& key) {
-    LookupResult result = look_up(key);
+    LookupResult result;
+    try {
+      result = look_up(key);
+    } catch (const std::exception& e) {  // std::bad_alloc
+      result.status = Status(StatusCode::kCacheError, e.what());
+    }
     const std::lock_guard lock(mutex_);
     switch (result.outcome) {
       case LookupOutcome::kHit:
@@ -207,6 +213,11 @@ class RemoteStore::Server {
     request.connect_timeout = options_->connect_timeout;
     request.total_timeout = options_->total_timeout;
     HttpAnswer answer = options_->transport->send(request);
+    // Whatever ended it: who cancels is not told anything any more.
+    const bool is_cancelled = request.cancelled != nullptr && request.cancelled->load();
+    if (answer.failure != HttpFailure::kNone && is_cancelled) {
+      answer.failure = HttpFailure::kCancelled;
+    }
     if (answer.failure != HttpFailure::kNone) {
       const std::lock_guard lock(mutex_);
       ++stats_.failures[static_cast<size_t>(answer.failure)];
@@ -318,13 +329,19 @@ LookupResult RemoteStore::lookup_any_compiler(const Digest& source, const IsBett
 
 void RemoteStore::upload(const Entry& entry) {
   if (!options_->write) return;
-  Result<std::string> bytes = encode_entry(entry);
-  if (bytes) upload(entry.key, std::move(bytes).value());
+  try {
+    Result<std::string> bytes = encode_entry(entry);
+    if (bytes) upload(entry.key, std::move(bytes).value());
+  } catch (const std::exception&) {  // std::bad_alloc: it is not uploaded
+  }
 }
 
 void RemoteStore::upload(const Key& key, std::string bytes) {
   if (!options_->write) return;
-  services_.get().queue.push({key, std::move(bytes)});
+  try {
+    services_.get().queue.push({key, std::move(bytes)});
+  } catch (const std::exception&) {  // std::bad_alloc: it is not uploaded
+  }
 }
 
 bool RemoteStore::flush(std::chrono::milliseconds timeout) {

@@ -36,8 +36,7 @@ LogLevel from_spdlog(spdlog::level::level_enum level) {
   return LogLevel::kError;
 }
 
-// Hands each line to the caller's callback, unformatted. No mutex of ours is held: the callback may
-// use the engine.
+// Hands each line to the caller's callback, unformatted, under no mutex of its own.
 class CallbackSink final : public spdlog::sinks::sink {
  public:
   explicit CallbackSink(LogCallback callback) : callback_(std::move(callback)) {}

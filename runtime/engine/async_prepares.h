@@ -125,18 +125,19 @@ class AsyncPrepares {
              const std::shared_ptr<typename Pending<Handle>::State>& state,
              std::function<Result<Handle>(const jit::JobOptions&)> work) {
     std::shared_ptr<AsyncRequest> request;
+    bool has_joined = false;
     {
       const std::lock_guard lock(table_->mutex);
       std::shared_ptr<AsyncRequest>& slot = table_->requests[key];
-      if (slot != nullptr && slot->join(state, priority)) {
-        state->request = slot;
-        return;
+      has_joined = slot != nullptr && slot->join(state, priority);
+      if (!has_joined) {
+        slot = std::make_shared<AsyncRequest>(table_, key);
+        slot->join(state, priority);
       }
-      slot = std::make_shared<AsyncRequest>(table_, key);
-      slot->join(state, priority);
       state->request = slot;
       request = slot;
     }
+    if (has_joined) return pool_.reconsider();  // its priority may be greater now
     const auto finish = [request](const Result<Handle>& result) {
       for (const std::shared_ptr<AsyncWaiter>& waiter : request->finish()) {
         static_cast<typename Pending<Handle>::State&>(*waiter).set(result);

@@ -1,8 +1,8 @@
 // CallCount: counts the calls that are inside an engine, so that a forked child knows whether a
 // thread that does not exist in it has left something half done: a compiler's or driver's own
-// locks, a kernel that is being loaded, a flight that others wait for. (The engine's own mutexes
-// are whole in the child, see cache/fork_guard.h.) Thread-safety: all functions may be called from
-// several threads at once; they take no lock.
+// locks, a kernel that is being loaded, a flight that others wait for. (One of the
+// engine's own mutexes, too: only those of the cache have guards, see cache/fork_guard.h.)
+// Thread-safety: all functions may be called from several threads at once; they take no lock.
 #pragma once
 
 #include <unistd.h>

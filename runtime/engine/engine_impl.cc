@@ -278,17 +278,10 @@ Result<Engine::Impl::Place> Engine::Impl::place_of(int device) {
   return Place{std::move(opened).value(), std::move(where).value()};
 }
 
-Result<PreparedKernel> Engine::Impl::prepare(const AnySpec& spec, int device, Stream stream) {
-  if (Status status = validate_any(spec); !status) return status;
-  Result<Place> place = place_of(device);
-  if (!place) return place.status();
-  return prepare_at(spec, *place, stream, {});
-}
-
 Status Engine::Impl::refuse_in_capture(const AnySpec& spec, const Place& place, Stream stream) {
   const CallScope scope(*calls);
   if (!scope.status()) return scope.status();
-  JitReport report(options, *logger, spec, JitReport::Call::kPrepare);
+  JitReport report(options, *logger, spec, JitReport::Call::kPrepare, &recorder);
   const std::string key = format("{} @{}", text_of(spec), place.where.info.device);
   const std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
   if (kernel != nullptr && kernel->is_resident(place.where)) return {};
@@ -360,6 +353,8 @@ Result<KernelInfo> Engine::Impl::precompile(const AnySpec& spec, const Target& t
 
 Result<StoredKernel> Engine::Impl::find_stored(const AnySpec& spec, const Target& target) {
   const Stopwatch stopwatch;
+  const CallScope scope(*calls);
+  if (!scope.status()) return scope.status();
   const Result<KernelSource> source = render(spec, target);
   if (!source) return source.status();
   std::string key;

@@ -42,6 +42,7 @@ inline bool may_try_next(const Status& status) {
 
 struct [[gnu::visibility("hidden")]] Engine::Impl {
   Impl(EngineOptions engine_options, EngineDependencies engine_dependencies, Trust engine_trust);
+  ~Impl() { images.flush_remote(); }  // before stats_file is written
 
   struct OpenDriver {
     std::shared_ptr<const Driver> driver;
@@ -60,7 +61,6 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   // kDriverUnavailable in a child of the process that opened the driver.
   Status check_driver_process() const;
   Result<Place> place_of(int device);
-  Result<PreparedKernel> prepare(const AnySpec& spec, int device, Stream stream);
   Result<PreparedKernel> prepare_at(const AnySpec& spec, const Place& place, Stream stream,
                                     const jit::JobOptions& job);
   // kDenied, with its event, where prepare_at() would be refused because of a capture.

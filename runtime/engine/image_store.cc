@@ -66,6 +66,7 @@ ImageStore::ImageStore(const EngineOptions& options, std::shared_ptr<const Logge
       open_layers_(std::move(parts.open_layers)),
       disk_(cache::DiskCache::open(disk_options(options, logger_, std::move(parts.disk)))),
       open_remote_(std::move(parts.open_remote)),
+      requires_signed_(options.require_signed),
       flights_(std::move(parts.flights)),
       dump_(options.dump_dir, logger_) {}
 
@@ -91,7 +92,9 @@ std::optional<StoredImage> ImageStore::find_ahead(const KernelSource& source, Co
   cache::KeyIngredients ingredients = key_ingredients(source, compiler);
   const Result<std::string> identity = compiler.identity_unopened();
   if (identity) ingredients.compiler_identity = *identity;
+  const Stopwatch stopwatch;
   const Shared found = lookup_ahead(wanted_of(ingredients, identity), source);
+  recorder_.lookup_us.record(stopwatch.milliseconds() * 1000);
   if (found == nullptr) return std::nullopt;
   return *found;
 }
@@ -233,10 +236,16 @@ cache::LookupResult ImageStore::look_in(cache::Layer& layer, const Wanted& wante
 }
 
 ImageStore::Shared ImageStore::fetch(const Wanted& wanted, const KernelSource& source) {
-  if (remote() == nullptr) return nullptr;
+  if (remote() == nullptr || !may_cross_network(source.target)) return nullptr;
   Shared image = accept(look_in(*remote_, wanted, source), source, ImageOrigin::kRemote);
   if (image != nullptr) store(*image->entry);
   return image;
+}
+
+// An object for the host is code that runs in this process. Anybody can make one that fits a key,
+// so it is taken from no server unless it is signed.
+bool ImageStore::may_cross_network(const Target& target) const {
+  return !target.is_host() || requires_signed_;
 }
 
 void ImageStore::store(const cache::Entry& entry) {
@@ -264,10 +273,10 @@ Result<ImageStore::Shared> ImageStore::wait_for_turn(const cache::Key& key,
                                                      const std::stop_token& stop,
                                                      cache::ProcessLock* lock) {
   Shared found;
-  const auto is_over = [&] { return stop.stop_requested() || (found = find()) != nullptr; };
+  const auto is_published = [&] { return (found = find()) != nullptr; };
   const Stopwatch stopwatch;
   bool has_waited = false;
-  const cache::LockOutcome outcome = disk_->lock(key, is_over, lock, &has_waited);
+  const cache::LockOutcome outcome = disk_->lock(key, is_published, lock, stop, &has_waited);
   const double wait_ms = stopwatch.milliseconds();
   if (has_waited) recorder_.process_wait_ms.record(wait_ms);
   if (outcome == cache::LockOutcome::kTimedOut) {
@@ -276,19 +285,25 @@ Result<ImageStore::Shared> ImageStore::wait_for_turn(const cache::Key& key,
                "{:.0f} ms ({})",
                source.kernel_name, source.target.to_string(), wait_ms, key.name()));
   }
-  if (found == nullptr && stop.stop_requested()) return jit::cancelled_before_begin();
+  if (outcome == cache::LockOutcome::kStopped) return jit::cancelled_before_begin();
   return found;
 }
 
-// A hit is intact and from where only this user or the operator can write (the layers have checked
-// what they read), so a host object in it may be loaded; what is left is whether it is this kernel.
+// A hit is intact, and a host object comes only from where this user or the operator can write (the
+// layers have checked what they read), or signed; what is left is whether it is this kernel.
 ImageStore::Shared ImageStore::accept(const cache::LookupResult& found, const KernelSource& source,
                                       ImageOrigin origin) {
   const auto warn = [&](const std::string& reason) {
     logger_->warning(format("a stored kernel is not used ({}): {} ({} for {})", origin_name(origin),
                             reason, spec_text(source.config), source.target.to_string()));
   };
-  if (found.outcome == cache::LookupOutcome::kCorrupt) warn(found.status.message());
+  if (found.outcome == cache::LookupOutcome::kCorrupt) {
+    warn(found.status.message());
+    // The directory counts its own; what a remote sends are failures of it.
+    if (origin == ImageOrigin::kBundle || origin == ImageOrigin::kReadOnlyDirectory) {
+      ++layers_corrupt_[static_cast<size_t>(found.corruption)];
+    }
+  }
   if (found.entry == nullptr) return nullptr;
   Result<KernelMetadata> metadata = parse_metadata(found.entry->metadata);
   Status status = metadata ? check_metadata(*metadata, source) : metadata.status();
@@ -357,7 +372,9 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   memory_.put(entry);
   store(*entry);
   lock->release();
-  if (cache::RemoteStore* far = remote()) far->upload(*entry);
+  if (may_cross_network(source.target)) {
+    if (cache::RemoteStore* far = remote()) far->upload(*entry);
+  }
   logger_->info(format("compiled {} ({} for {}) in {:.0f} ms, {} registers, {} bytes ({})",
                        source.kernel_name, metadata.spec, metadata.target, compiled->compile_ms,
                        metadata.registers, entry->image.size(), entry->key.name()));
@@ -388,7 +405,10 @@ void ImageStore::add_to(EngineStats& stats) const {
   stats.corrupt_entries += disk.corrupt_total() + bad_metadata_;
   for (size_t i = 0; i < disk.corrupt.size(); ++i) {
     const auto kind = static_cast<cache::Corruption>(i);
-    stats.corrupt_by_kind.push_back({std::string(cache::corruption_name(kind)), disk.corrupt[i]});
+    const uint64_t in_layers = layers_corrupt_[i];
+    stats.corrupt_entries += in_layers;
+    stats.corrupt_by_kind.push_back(
+        {std::string(cache::corruption_name(kind)), disk.corrupt[i] + in_layers});
   }
   stats.corrupt_by_kind.push_back({"metadata", bad_metadata_});
   stats.publish_failures += disk.publish_failures_total();
@@ -397,6 +417,12 @@ void ImageStore::add_to(EngineStats& stats) const {
   stats.evicted_bytes += disk.evicted_bytes;
   if (is_remote_open_.load(std::memory_order_acquire)) add_remote_to(stats);
   recorder_.add_to(stats);
+}
+
+void ImageStore::flush_remote() {
+  // As long as the store's own end would wait for them.
+  static constexpr std::chrono::milliseconds kDrainTime{800};
+  if (is_remote_open_.load(std::memory_order_acquire)) remote_->flush(kDrainTime);
 }
 
 void ImageStore::add_remote_to(EngineStats& stats) const {

@@ -86,6 +86,8 @@ class ImageStore {
   // The same without compiling.
   void discard_rejected(const StoredImage& rejected) { set_aside(*rejected.entry); }
 
+  // Waits a little for uploads, so that they are counted.
+  void flush_remote();
   // Fills the fields that are counted here.
   void add_to(EngineStats& stats) const;
   // The engine's times; those of loading are recorded by whoever loads.
@@ -116,6 +118,7 @@ class ImageStore {
   // From the remote, into the directory.
   Shared fetch(const Wanted& wanted, const KernelSource& source);
   void store(const cache::Entry& entry);
+  bool may_cross_network(const Target& target) const;
   // The image of a hit, unless it is not of this kernel after all.
   Shared accept(const cache::LookupResult& found, const KernelSource& source, ImageOrigin origin);
   // Another image than the rejected one, under the same key.
@@ -140,11 +143,13 @@ class ImageStore {
   std::vector<StoreLayer> layers_;  // never changed after layers_opened_
   std::unique_ptr<cache::DiskCache> disk_;
   const std::function<std::unique_ptr<cache::RemoteStore>()> open_remote_;
+  const bool requires_signed_;
   std::once_flag remote_opened_;
   std::unique_ptr<cache::RemoteStore> remote_;  // never changed after remote_opened_
   std::atomic<bool> is_remote_open_{false};     // for those who do not open it
   Flight flights_;
   std::array<std::atomic<uint64_t>, kNumImageOrigins> hits_{};
+  std::array<std::atomic<uint64_t>, cache::kNumCorruptions> layers_corrupt_{};
   std::atomic<uint64_t> compiles_{0};
   std::atomic<uint64_t> compile_failures_{0};
   std::atomic<uint64_t> compiles_cancelled_{0};

@@ -74,7 +74,8 @@ Status write_files(const std::string& folder, const DumpedCompile& compile) {
   const auto write = [&](const char* name, std::string_view text) {
     if (status) status = jit::write_new_file(folder + "/" + name, text);
   };
-  if (!is_host && compile.image != nullptr) {
+  const bool is_ptx = compile.source.target.variant == TargetVariant::kPtx;
+  if (!is_host && !is_ptx && compile.image != nullptr) {
     const Result<std::string> ptx = compile.compiler.compile_to_ptx(compile.source);
     if (ptx) {
       write("kernel.ptx", *ptx);
@@ -86,7 +87,9 @@ Status write_files(const std::string& folder, const DumpedCompile& compile) {
   write("options.txt", lines(recipe.options));
   write("log.txt", log);
   write("spec.txt", spec_lines(compile));
-  if (compile.image != nullptr) write(is_host ? "kernel.so" : "kernel.cubin", *compile.image);
+  if (compile.image != nullptr) {
+    write(is_host ? "kernel.so" : is_ptx ? "kernel.ptx" : "kernel.cubin", *compile.image);
+  }
   write("repro.sh", repro_script(compile.source, recipe));
   const std::string script = folder + "/repro.sh";
   if (status && chmod(script.c_str(), 0700) != 0) {

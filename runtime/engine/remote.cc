@@ -24,6 +24,13 @@ cache::RemoteLayout layout_of(RemoteLayout layout) {
 Result<std::unique_ptr<cache::RemoteStore>> make_remote(const EngineOptions& options,
                                                         RemoteDependencies dependencies) {
   if (options.remote.empty()) return std::unique_ptr<cache::RemoteStore>();
+  if (options.remote_write && options.require_signed) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        "remote_write (PAGEJIT_REMOTE_WRITE) with require_signed: engines sign nothing, so "
+        "that no reader would take what they upload; sign with `pagejit bundle push "
+        "--key-file`");
+  }
   Result<cache::RemoteUrl> url = cache::parse_remote_url(options.remote);
   if (!url) return url.status();
   cache::RemoteStoreOptions store;

@@ -24,7 +24,7 @@ struct RemoteDependencies {
 };
 
 // Null where `options.remote` is empty. kInvalidArgument for a URL that cannot be one, in a message
-// without its password.
+// without its password, and for uploads where signatures are required.
 Result<std::unique_ptr<cache::RemoteStore>> make_remote(const EngineOptions& options,
                                                         RemoteDependencies dependencies);
 

@@ -1,6 +1,7 @@
 #include "runtime/engine/repro_script.h"
 
 #include <string_view>
+#include <utility>
 
 namespace pagejit {
 namespace {
@@ -147,6 +148,19 @@ else
 fi
 )sh";
 
+// What is another word where the image is PTX.
+constexpr std::pair<std::string_view, std::string_view> kPtxWords[] = {
+    {"repro.cubin", "repro.ptx"},
+    {"kernel.cubin", "kernel.ptx"},
+    {"nvrtcGetCUBIN", "nvrtcGetPTX"},
+    {"nvcc -cubin", "nvcc -ptx"}};
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
 }  // namespace
 
 std::string repro_script(const KernelSource& source, const CompileRecipe& recipe) {
@@ -167,6 +181,9 @@ std::string repro_script(const KernelSource& source, const CompileRecipe& recipe
   }
   text += is_host ? kHostBody : kGpuBody;
   text += kCompare;
+  if (source.target.variant == TargetVariant::kPtx) {
+    for (const auto& [cubin, ptx] : kPtxWords) replace_all(text, cubin, ptx);
+  }
   return text;
 }
 

@@ -64,8 +64,7 @@ void TraceRecorder::record(const AnySpec& spec, const Target& target) {
 
 void TraceRecorder::open_file() {
   pid_ = getpid();
-  // 0644: a list of shapes is no secret. O_NONBLOCK: a FIFO without a reader fails instead of
-  // waiting for one.
+  // 0644: a list of shapes is no secret. O_NONBLOCK: a FIFO does not make it wait for a reader.
   constexpr mode_t kMode = 0644;
   constexpr int kFlags = O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   const std::string path = with_pid(path_, pid_);

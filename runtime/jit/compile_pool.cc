@@ -113,6 +113,13 @@ CompilePool::State* CompilePool::state_of_this_process() {
   return state;
 }
 
+void CompilePool::reconsider() {
+  State* state = state_.load();
+  if (state->pid != getpid()) return;
+  const std::lock_guard lock(state->mutex);
+  state->wake.notify_all();
+}
+
 void CompilePool::enqueue(Job job) {
   State* state = state_of_this_process();
   if (state == nullptr) {

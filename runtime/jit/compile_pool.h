@@ -111,6 +111,10 @@ class CompilePool {
              std::make_shared<JobPhase>()});
   }
 
+  // To be called when the priority of a job that may be waiting was raised: threads that are kept
+  // for more urgent ones look again.
+  void reconsider();
+
   // Threads started so far in this process.
   int num_threads() const;
 

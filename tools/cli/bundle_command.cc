@@ -16,6 +16,7 @@
 #include "tools/cli/signing_key.h"
 #include "tools/cli/text_table.h"
 #include "tools/cli/work_flags.h"
+#include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
@@ -117,8 +118,10 @@ void list(const BundleFlags& flags, CommandContext& context) {
       line["error"] = found.status.message();
       fail(found.status, context);
     } else if (const auto metadata = parse_metadata(found.entry->metadata)) {
-      line["target"] = target = metadata->target;
-      line["spec"] = spec = metadata->spec;
+      line["target"] = metadata->target;
+      target = models::printable(metadata->target);
+      line["spec"] = metadata->spec;
+      spec = models::printable(metadata->spec);
       line["kernel"] = metadata->symbol;
       line["image_bytes"] = found.entry->image.size();
     } else {

@@ -11,6 +11,7 @@
 #include "tools/cli/engine_flags.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/text_table.h"
+#include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
@@ -133,8 +134,9 @@ void print_list(const CacheFlags& flags, CommandContext& context) {
       list.push_back(std::move(item));
       continue;
     }
-    table.add_row({entry.file_name.substr(0, kShownDigits), metadata ? metadata->target : "?",
-                   metadata ? metadata->spec : "not readable by this version",
+    table.add_row({entry.file_name.substr(0, kShownDigits),
+                   metadata ? models::printable(metadata->target) : "?",
+                   metadata ? models::printable(metadata->spec) : "not readable by this version",
                    format_bytes(entry.bytes), format_age(age.count())});
   }
   if (flags.json) return print_json(list, context);

@@ -7,6 +7,8 @@
 #include "runtime/jit/compiler.h"
 #include "runtime/jit/nvrtc_compiler.h"
 #include "runtime/jit/nvrtc_library.h"
+#include "runtime/optional/curl_library.h"
+#include "runtime/optional/sodium.h"
 #include "tools/cli/doctor_checks.h"
 
 namespace pagejit::cli {
@@ -36,7 +38,7 @@ std::vector<Target> served_targets(const jit::NvrtcLibrary& library) {
 // A library that is opened only where `is_needed`, by the first of its names that the loader knows.
 struct OptionalLibrary {
   const char* topic;
-  std::vector<const char*> names;
+  std::vector<std::string> names;
   const char* version_function;  // const char* (*)()
   bool is_needed;
   const char* purpose;  // the option that needs it
@@ -44,8 +46,8 @@ struct OptionalLibrary {
 };
 
 void examine_library(const OptionalLibrary& wanted, DoctorReport& report) {
-  for (const char* name : wanted.names) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  for (const std::string& name : wanted.names) {
+    void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;
     const auto version =
         reinterpret_cast<const char* (*)()>(dlsym(library, wanted.version_function));
@@ -121,7 +123,7 @@ void examine_host_compiler(const EngineOptions& options, DoctorReport& report) {
 void examine_optional_libraries(const EngineOptions& options, DoctorReport& report) {
   const bool needs_sodium = !options.trusted_keys.empty() || options.require_signed;
   examine_library({.topic = "libcurl",
-                   .names = {"libcurl.so.4", "libcurl-gnutls.so.4"},
+                   .names = CurlLibrary::default_files(),
                    .version_function = "curl_version",
                    .is_needed = !options.remote.empty(),
                    .purpose = "EngineOptions::remote (PAGEJIT_REMOTE)",
@@ -129,7 +131,7 @@ void examine_optional_libraries(const EngineOptions& options, DoctorReport& repo
                   report);
   examine_library(
       {.topic = "libsodium",
-       .names = {"libsodium.so.23", "libsodium.so.26"},
+       .names = sodium_candidates(),
        .version_function = "sodium_version_string",
        .is_needed = needs_sodium,
        .purpose = "EngineOptions::trusted_keys (PAGEJIT_TRUSTED_KEYS)",

@@ -1,31 +1,22 @@
 // The places beside the cache directory that kernels are looked for in.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "cache/bundle.h"
+#include "cache/disk_cache.h"
 #include "runtime/engine/remote.h"
 #include "runtime/engine/trust.h"
 #include "runtime/metadata.h"
 #include "runtime/target_ladder.h"
 #include "tools/cli/doctor_checks.h"
 #include "tools/cli/text_table.h"
+#include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
-
-// Whether others than its owner and root can change what lies there.
-bool others_can_write(const struct stat& info) {
-  return (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 ||
-         (info.st_uid != 0 && info.st_uid != geteuid());
-}
 
 // For how many of its kernels there is a GPU, and for which GPU there is none.
 void examine_coverage(const std::string& path, cache::Bundle& bundle, const std::vector<int>& sms,
@@ -36,7 +27,7 @@ void examine_coverage(const std::string& path, cache::Bundle& bundle, const std:
     const Result<KernelMetadata> metadata =
         found.entry ? parse_metadata(found.entry->metadata)
                     : Result<KernelMetadata>(Status(StatusCode::kDataCorrupt, "damaged"));
-    ++by_target[metadata ? metadata->target : "damaged or of another version"];
+    ++by_target[metadata ? models::printable(metadata->target) : "damaged or of another version"];
   }
   std::string text = path + ": " + std::to_string(bundle.num_entries()) + " kernels";
   nlohmann::json counts = nlohmann::json::object();
@@ -85,21 +76,17 @@ void examine_bundles(const EngineOptions& options, const std::vector<int>& sms,
 }
 
 void examine_read_only_dirs(const EngineOptions& options, DoctorReport& report) {
-  const std::string topic = "read-only directory";
-  const std::string advice = "it is left out: correct the path, or remove it";
   for (const std::string& path : options.read_only_dirs) {
-    struct stat info;
-    if (stat(path.c_str(), &info) != 0) {
-      report.warning(topic, path + ": " + std::strerror(errno), advice);
-    } else if (!S_ISDIR(info.st_mode)) {
-      report.warning(topic, path + ": no folder", advice);
-    } else if (access(path.c_str(), R_OK | X_OK) != 0) {
-      report.warning(topic, path + ": " + std::strerror(errno), advice);
-    } else if (others_can_write(info)) {
-      report.warning(topic, path + ": others than you can change it",
-                     "kernels are code: let only root or you own and write it");
+    cache::DiskCacheOptions directory;
+    directory.directory.path = path;
+    directory.read_only = true;
+    const auto opened = cache::DiskCache::open(std::move(directory));
+    if (opened->is_memory_only()) {
+      report.warning("read-only directory", opened->memory_only_reason().message(),
+                     "it is left out: only root or you may own and write it; correct the path, or "
+                     "remove it");
     } else {
-      report.ok(topic, path, {{"path", path}});
+      report.ok("read-only directory", path, {{"path", path}});
     }
   }
 }

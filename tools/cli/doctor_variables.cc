@@ -3,7 +3,9 @@
 #include <numeric>
 #include <string_view>
 
+#include "cache/remote_url.h"
 #include "tools/cli/doctor_checks.h"
+#include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
@@ -66,7 +68,9 @@ void examine_variables(const std::vector<std::string>& environment, DoctorReport
   for (const std::string& entry : sorted) {
     if (!entry.starts_with(kPrefix)) continue;
     const std::string name = entry.substr(0, entry.find('='));
-    const std::string value = entry.substr(std::min(name.size() + 1, entry.size()));
+    // A URL may hold a password, also under a name that is misspelt.
+    const std::string value = models::printable(
+        cache::without_credentials(entry.substr(std::min(name.size() + 1, entry.size()))));
     const nlohmann::json values = {{"name", name}, {"value", value}};
     if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown)) {
       report.ok("variable " + name, value.empty() ? "empty, as if it were not set" : value, values);

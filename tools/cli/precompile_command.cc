@@ -117,6 +117,7 @@ Result<EngineOptions> make_options(const PrecompileFlags& flags,
   options->memory_bundles.clear();
   options->bundles.clear();
   options->read_only_dirs.clear();
+  options->cache_max_bytes = 0;  // nor does it evict what this run has made
   if (!options->disk_cache) {
     return Status(StatusCode::kInvalidArgument,
                   "PAGEJIT_CACHE=off: must be on, since precompile stores its kernels");

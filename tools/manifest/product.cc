@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "generator/spec_parser.h"
+#include "tools/manifest/manifest.h"
 #include "tools/models/config_reader.h"
 
 namespace pagejit::manifest {
@@ -32,6 +33,13 @@ Result<std::string> scalar_text(const std::string& path, const Json& value) {
   return must_be_at(path, value, "a whole number, a text, true or false, or an array of these");
 }
 
+// No array of a legal manifest is longer; checked before any of it is read.
+Status check_length(const std::string& path, const Json& value) {
+  if (!value.is_array() || value.size() <= kMaxKernels) return {};
+  return fail_at(path, "an array of " + std::to_string(value.size()) + " values; at most " +
+                           std::to_string(kMaxKernels) + " are possible");
+}
+
 std::vector<std::pair<std::string, const Json*>> items_of(const std::string& path,
                                                           const Json& value) {
   if (!value.is_array()) return {{path, &value}};
@@ -46,6 +54,7 @@ std::vector<std::pair<std::string, const Json*>> items_of(const std::string& pat
 
 Result<std::vector<FieldValue>> read_values(const std::string& path, const Json& value) {
   if (value.is_array() && value.empty()) return fail_at(path, "an empty array gives no kernels");
+  if (Status status = check_length(path, value); !status) return status;
   std::vector<FieldValue> values;
   for (const auto& [item_path, item] : items_of(path, value)) {
     Result<std::string> text = scalar_text(item_path, *item);
@@ -57,6 +66,7 @@ Result<std::vector<FieldValue>> read_values(const std::string& path, const Json&
 
 Result<std::vector<FieldValue>> read_texts(const std::string& path, const Json& value) {
   if (value.is_array() && value.empty()) return fail_at(path, "an empty array gives no kernels");
+  if (Status status = check_length(path, value); !status) return status;
   std::vector<FieldValue> values;
   for (const auto& [item_path, item] : items_of(path, value)) {
     if (!item->is_string()) return must_be_at(item_path, *item, "a text");

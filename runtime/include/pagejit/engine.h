@@ -75,12 +75,12 @@ class PAGEJIT_EXPORT Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // A handle for `spec` on a device: memory, then disk, then compile. device -1 = the device of the
-  // current context (a context is required); >= 0 = that ordinal, whose primary context is
-  // retained. Concurrent calls for one key compile once, in all processes
-  // that share the cache directory. Without a compiler a stored kernel of any
-  // compiler is taken. Kernels stay loaded when no handle is left, up to about a thousand of them;
-  // then the least recently prepared are unloaded.
+  // A handle for `spec` on a device: from memory, bundles, read-only directories, the cache
+  // directory, the remote, or compiled. device -1 = the device of the current context (a context is
+  // required); >= 0 = that ordinal, whose primary context is retained. Concurrent calls for one key
+  // compile once, in all processes that share the cache directory. Without a compiler a stored
+  // kernel of any compiler is taken. Kernels stay loaded when no handle is left, up to about a
+  // thousand of them; then the least recently prepared are unloaded.
   //
   // kDenied where nothing is stored and EngineOptions::jit forbids compiling. Then no compiler is
   // opened, so that it is not known which targets it serves: a stored kernel of any target of the

@@ -56,7 +56,9 @@ struct PAGEJIT_EXPORT EngineOptions {
   std::vector<std::string> bundles;         // bundle files. PAGEJIT_BUNDLES, separated by ':'
   std::vector<std::string> read_only_dirs;  // cache directories. PAGEJIT_READ_ONLY_DIRS, by ':'
   // Where kernels are looked for after the cache directory: a plain HTTP server, "http://host/path"
-  // or https. Needs libcurl, opened when it is first asked. "" = none. PAGEJIT_REMOTE
+  // or https. Needs libcurl, opened when it is first asked. HTTP cannot list, so it serves only
+  // where a compiler is found; and kernels for the target "host" only signed. "" = none.
+  // PAGEJIT_REMOTE
   std::string remote;
   // How entries are named there: flat, subdirs, bazel. PAGEJIT_REMOTE_LAYOUT
   RemoteLayout remote_layout = RemoteLayout::kSubdirectories;
@@ -83,7 +85,7 @@ struct PAGEJIT_EXPORT EngineOptions {
   std::string stats_path;
   LogLevel log_level = LogLevel::kWarning;  // debug, info, warning, error, off. PAGEJIT_LOG
   // Receives every log line at or above log_level; empty = standard error. Called from any thread,
-  // must not throw.
+  // must not throw and must not use the engine, whose locks may be held.
   std::function<void(LogLevel, std::string_view)> log_callback;
   // Receives what each prepare() and precompile() did, in order, on the thread that called it and
   // before it returns; of prepare_async() on a thread of the engine, before there is a result. No
