@@ -7,12 +7,12 @@
 namespace pagejit::manifest {
 
 Status Expansion::reserve(const EntryOptions& entry, size_t num_specs) {
-  const size_t room = kMaxKernels - num_reserved_;
+  const size_t room = max_kernels_ - num_reserved_;
   if (num_specs > room / entry.targets.size()) {
     return fail_at(entry.path, "with these combinations for " +
                                    std::to_string(entry.targets.size()) +
                                    " targets the manifest comes to more than " +
-                                   std::to_string(kMaxKernels) + " kernels");
+                                   std::to_string(max_kernels_) + " kernels");
   }
   num_reserved_ += num_specs * entry.targets.size();
   return {};

@@ -2,6 +2,7 @@
 // Thread-safety: belongs to one thread.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +21,11 @@ struct EntryOptions {
 
 class Expansion {
  public:
-  explicit Expansion(std::vector<Exclusion> exclusions) : exclusions_(std::move(exclusions)) {}
+  Expansion(std::vector<Exclusion> exclusions, size_t max_kernels)
+      : exclusions_(std::move(exclusions)), max_kernels_(std::min(max_kernels, kMaxKernels)) {}
 
   // To be called before so many specs are added, each for all targets: kInvalidArgument where the
-  // manifest comes to more than kMaxKernels.
+  // manifest comes to more than max_kernels.
   Status reserve(const EntryOptions& entry, size_t num_specs);
 
   // Adds the spec for each target, unless it is excluded. The error is validate()'s, or plan()'s
@@ -40,7 +42,8 @@ class Expansion {
   bool is_excluded(const AnySpec& spec, const Target& target) const;
 
   const std::vector<Exclusion> exclusions_;
-  size_t num_reserved_ = 0;
+  const size_t max_kernels_;
+  size_t num_reserved_ = 0;  // at most max_kernels_
   Manifest manifest_;
 };
 

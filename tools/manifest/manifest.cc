@@ -185,7 +185,7 @@ Result<Manifest> expand_manifest(std::string_view json, const ManifestOptions& o
   });
   if (!status) return status;
 
-  Expansion expansion(std::move(exclusions));
+  Expansion expansion(std::move(exclusions), options.max_kernels);
   status = for_each_object(root, "kernels", [&](const std::string& path, const Json& object) {
     const Result<EntryOptions> entry = read_options(path, object, targets);
     if (!entry) return entry.status();

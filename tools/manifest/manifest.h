@@ -17,7 +17,8 @@ inline constexpr size_t kMaxKernels = 100000;
 struct ManifestOptions {
   // For kernels that neither their own object nor the manifest gives targets.
   std::vector<Target> default_targets;
-  std::string folder = ".";  // where the paths of models begin
+  std::string folder = ".";          // where the paths of models begin
+  size_t max_kernels = kMaxKernels;  // fewer for those with less time; more there never are
 };
 
 struct Manifest {

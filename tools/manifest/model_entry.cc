@@ -130,8 +130,10 @@ Status expand_config(const EntryOptions& entry, const ModelEntry& model, const F
       if (!count) return count.status();
       const Result<models::ModelShape> share = models::apply_tensor_parallel(*whole, *count);
       if (!share) {
-        if (entry.skip_illegal) continue;
-        return share.status().with_context(gpus.path);
+        if (!entry.skip_illegal) return share.status().with_context(gpus.path);
+        // Counted too: each has its price, and what is left out shall not cost without bound.
+        if (Status s = expansion->reserve(entry, 1); !s) return s;
+        continue;
       }
       // Not as many as there are kinds of layers, which are known only now.
       const size_t combinations = count_of(model.shape, kMaxKernels);

@@ -45,6 +45,19 @@ TEST(ModelEntryTest, KernelsForEachNumberOfGpus) {
               SizeIs(1));
 }
 
+TEST(ModelEntryTest, WhatIsSkippedCountsToo) {
+  const std::string models = R"({"config": "llama-3.2-1b.json", "tp": [1, 3, 5, 7],
+                                 "skip_illegal": true})";
+  const auto with_limit = [&](size_t max_kernels) {
+    return expand_manifest(
+        R"({"pagejit_manifest": 1, "targets": "sm_90a", "models": [)" + models + "]}",
+        {.default_targets = {}, .folder = PAGEJIT_MODEL_DATA_DIR, .max_kernels = max_kernels});
+  };
+  EXPECT_THAT(with_limit(3).status().message(), HasSubstr("more than 3 kernels"));
+  ASSERT_TRUE(with_limit(4));
+  EXPECT_THAT(with_limit(4)->kernels, SizeIs(1));
+}
+
 TEST(ModelEntryTest, WhatAModelLeavesOpenIsAProduct) {
   const std::vector<std::string> lines =
       lines_of(R"({"config": ["llama-3.2-1b.json", "smollm2-135m.json"],
