@@ -100,9 +100,12 @@ SignedEntry check_signed_entry(std::string_view bytes, std::span<const PublicKey
 
 Result<PublicKey> parse_public_key(std::string_view hex) {
   if (const std::optional<PublicKey> key = digest_from_hex(hex)) return *key;
+  std::string shown(hex.substr(0, 80));  // 80: a line's worth of it
+  // A stray byte of the environment shall not reach a terminal.
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c >= 0x7f; }, '?');
   return Status(StatusCode::kInvalidArgument,
-                "public key \"" + std::string(hex.substr(0, 80)) +  // 80: a line's worth of it
-                    "\": must be 64 hexadecimal digits");
+                "public key \"" + shown + "\": must be 64 hexadecimal digits");
 }
 
 }  // namespace pagejit::cache

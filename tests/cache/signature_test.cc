@@ -115,6 +115,8 @@ TEST_F(SignatureTest, PublicKeysAreReadFromHex) {
   for (const std::string& bad : {std::string(), hex.substr(1), hex + "0", "g" + hex.substr(1)}) {
     EXPECT_EQ(parse_public_key(bad).status().code(), StatusCode::kInvalidArgument) << bad;
   }
+  EXPECT_EQ(parse_public_key("\x1b[31m\xff").status().message(),
+            "public key \"?[31m?\": must be 64 hexadecimal digits");
 }
 
 TEST_F(SignatureTest, EveryVerdictHasAName) {
