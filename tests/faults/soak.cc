@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/faults/garbage_collection.h"
 #include "tests/faults/soak_counts.h"
 #include "tests/faults/soak_worker.h"
 #include "tests/faults/stored_entries.h"
@@ -72,10 +73,10 @@ class Soak {
     }
     const size_t num_temporaries = count_temporaries();
     counts_->print(num_stored, num_temporaries);
-    collect_garbage();
+    const bool is_collected = cache::collect_garbage_of_hours_ago(directory_ + "/cache").is_ok();
     const size_t num_left = count_temporaries();
-    std::printf("soak: %zu temporaries after a publish two hours later\n", num_left);
-    return counts_->bad_reads == 0 && counts_->failures == 0 && num_left == 0;
+    std::printf("soak: %zu temporaries after garbage collection two hours later\n", num_left);
+    return is_collected && counts_->bad_reads == 0 && counts_->failures == 0 && num_left == 0;
   }
 
  private:
@@ -86,17 +87,6 @@ class Soak {
       number += item.path().extension() == ".tmp" ? 1 : 0;
     }
     return number;
-  }
-
-  // Publishes look for temporaries that are older than an hour.
-  void collect_garbage() const {
-    cache::DiskCacheOptions options;
-    options.directory = {directory_ + "/cache", "", "soak"};
-    options.wall_clock = [] { return std::chrono::system_clock::now() + std::chrono::hours(2); };
-    const auto cache = cache::DiskCache::open(std::move(options));
-    for (int number = 0; number < kNumKeys && count_temporaries() > 0; ++number) {
-      static_cast<void>(cache->publish(entry_of(number)));
-    }
   }
 
   Worker start(int index) {
