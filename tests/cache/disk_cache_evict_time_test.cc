@@ -94,7 +94,9 @@ EvictionTimes measure_eviction(int num_entries, int num_publishes) {
 
 TEST(DiskCacheEvictTimeTest, NoPublishWaitsLongWithFiveThousandEntries) {
   const EvictionTimes times = measure_eviction(5'000, 400);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   EXPECT_LT(times.of_calls.back(), kBound);
+#endif
   EXPECT_GT(times.evictions, 500u);
   EXPECT_LE(times.entries_left, 5'000u * 9 / 10);
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -134,6 +135,21 @@ bool bench_precompile(const std::string& self, const std::string& folder) {
                         1.7, "x");
 }
 
+// The test that kills a publishing process says what it found.
+bool bench_kills(const std::string& self) {
+  const std::string program =
+      std::filesystem::path(self).parent_path() / "../tests/faults/store_process_test";
+  const std::optional<std::string> text =
+      run_child({program, "--gtest_filter=*KilledAtAnySystemCall*"});
+  if (!text) return false;
+  const size_t at = text->find(" kills at system calls");
+  if (at == std::string::npos) return false;
+  const size_t begin = text->rfind('\n', at) + 1;
+  std::printf("%s\n", text->substr(begin, text->find('\n', at) - begin).c_str());
+  std::fflush(stdout);
+  return true;
+}
+
 int bench(const std::string& self) {
   std::string folder = std::filesystem::temp_directory_path() / "pagejit-bench-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
@@ -143,6 +159,7 @@ int bench(const std::string& self) {
   bool good = bench_disk_hit(folder);
   good = bench_bundle(self, folder) && good;
   good = bench_eviction(folder) && good;
+  good = bench_kills(self) && good;
   good = bench_cold_start(self, folder) && good;
   good = bench_precompile(self, folder) && good;
   std::error_code ignored;
