@@ -137,6 +137,29 @@ TEST_F(StoreRemoteTest, RequireSignedTakesOnlySignedEntries) {
   EXPECT_EQ(prepare(*engine_on("fourth", with), kSpec).info().origin, ImageOrigin::kCompiled);
 }
 
+TEST_F(StoreRemoteTest, ObjectsForTheHostCrossTheNetworkOnlySigned) {
+  const Target target = *parse_target("host");
+  ASSERT_TRUE(writer("first")->precompile(kSpec, target));
+  EXPECT_TRUE(server->files.empty()) << "nobody should take it, so nobody offers it";
+  EXPECT_EQ(server->requests, 0);
+
+  EngineOptions with = options();
+  with.trusted_keys = {std::string(64, '0')};
+  with.require_signed = true;
+  ASSERT_TRUE(engine_on("second", with)->precompile(kSpec, target));
+  EXPECT_EQ(server->requests, 1) << "where signatures are required it is asked for";
+}
+
+TEST_F(StoreRemoteTest, UploadsThatNoReaderWouldTakeAreRefused) {
+  EngineOptions with = options();
+  with.remote_write = true;
+  with.trusted_keys = {std::string(64, '0')};
+  with.require_signed = true;
+  prepare(*engine_on("first", with), kSpec);
+  EXPECT_EQ(server->requests, 0);
+  EXPECT_TRUE(logged(LogLevel::kWarning, "bundle push --key-file"));
+}
+
 TEST_F(StoreRemoteTest, AUrlThatCannotBeOneIsSaidOnce) {
   EngineOptions with = options();
   with.remote = "ftp://kernels.example";
