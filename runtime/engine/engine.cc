@@ -4,6 +4,7 @@
 
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/engine_impl.h"
+#include "runtime/engine/families.h"
 #include "runtime/engine/guard.h"
 #include "runtime/engine/making.h"
 #include "runtime/engine/stored_kernel.h"
@@ -105,16 +106,7 @@ Result<std::string> Engine::render(const Spec& spec, const Target& target) const
       const Spec&, int, PrepareOptions<Spec::Handle>);                                       \
   template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const Spec&, const Target&); \
   template PAGEJIT_EXPORT Result<std::string> Engine::render(const Spec&, const Target&) const;
-PAGEJIT_FAMILY(MergeStatesSpec)
-PAGEJIT_FAMILY(CacheWriteSpec)
-PAGEJIT_FAMILY(CopyBlocksSpec)
-PAGEJIT_FAMILY(GatherCacheSpec)
-PAGEJIT_FAMILY(ConvertFloat8Spec)
-PAGEJIT_FAMILY(MlaCacheWriteSpec)
-PAGEJIT_FAMILY(IndexKeyWriteSpec)
-PAGEJIT_FAMILY(IndexKeyGatherSpec)
-PAGEJIT_FAMILY(IndexLogitsSpec)
-PAGEJIT_FAMILY(TopKSpec)
+PAGEJIT_EACH_FAMILY(PAGEJIT_FAMILY)
 #undef PAGEJIT_FAMILY
 
 template <>

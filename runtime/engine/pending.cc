@@ -4,6 +4,7 @@
 #include "pagejit/async.h"
 #include "pagejit/engine.h"
 #include "runtime/engine/async_prepares.h"
+#include "runtime/engine/families.h"
 
 namespace pagejit {
 namespace {
@@ -62,16 +63,7 @@ template class PAGEJIT_EXPORT Pending<Kernel>;
 template class PAGEJIT_EXPORT Pending<CascadeKernel>;
 template class PAGEJIT_EXPORT Pending<SparseAttentionKernel>;
 #define PAGEJIT_FAMILY(Spec) template class PAGEJIT_EXPORT Pending<Spec::Handle>;
-PAGEJIT_FAMILY(MergeStatesSpec)
-PAGEJIT_FAMILY(CacheWriteSpec)
-PAGEJIT_FAMILY(CopyBlocksSpec)
-PAGEJIT_FAMILY(GatherCacheSpec)
-PAGEJIT_FAMILY(ConvertFloat8Spec)
-PAGEJIT_FAMILY(MlaCacheWriteSpec)
-PAGEJIT_FAMILY(IndexKeyWriteSpec)
-PAGEJIT_FAMILY(IndexKeyGatherSpec)
-PAGEJIT_FAMILY(IndexLogitsSpec)
-PAGEJIT_FAMILY(TopKSpec)
+PAGEJIT_EACH_FAMILY(PAGEJIT_FAMILY)
 #undef PAGEJIT_FAMILY
 
 }  // namespace pagejit

@@ -2,6 +2,7 @@
 // signer without cryptography. Thread-safety: one thread.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,6 +66,14 @@ inline std::unique_ptr<Bundle> open_bundle(std::string_view bytes,
   Result<std::unique_ptr<Bundle>> bundle = Bundle::open_memory(bytes, options);
   EXPECT_TRUE(bundle) << bundle.status().to_string();
   return bundle ? std::move(bundle).value() : nullptr;
+}
+
+inline void expect_refused(const std::string& bytes, const std::string& sentence,
+                           const BundleOptions& options = {}) {
+  const auto bundle = Bundle::open_memory(bytes, options);
+  ASSERT_FALSE(bundle);
+  EXPECT_EQ(bundle.status().code(), StatusCode::kDataCorrupt);
+  EXPECT_THAT(bundle.status().message(), testing::HasSubstr(sentence));
 }
 
 // "Signs" with digests, for whoever knows the public key: enough to see what is signed and when it
