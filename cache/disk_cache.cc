@@ -245,18 +245,6 @@ LookupResult DiskCache::read_entry(const Location& location, const Key* key, Val
   return result;
 }
 
-bool DiskCache::is_private() {
-  if (!directory_) return false;
-  try {
-    FileDescriptor version;
-    FileDescriptor objects;
-    return directory_->open_version(/*create=*/false, &version).is_ok() &&
-           directory_->open_folder(version, "objects", /*create=*/false, &objects).is_ok();
-  } catch (const std::exception&) {  // std::bad_alloc: not known to be private
-    return false;
-  }
-}
-
 DiskCacheStats DiskCache::stats() const {
   const std::lock_guard lock(mutex_);
   return stats_;

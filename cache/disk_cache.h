@@ -150,12 +150,6 @@ class DiskCache final : public Layer {
   // driver. Only this very entry: another one that has its name by now stays.
   void reject(const Entry& refused);
 
-  // Whether the directory exists and all of it down to the objects' folder belongs to the effective
-  // user (or root, where it is read-only) and is writable by nobody else. What such a directory
-  // holds may be loaded as host code. Every hit came from folders that passed the same check on the
-  // very descriptors it was read through.
-  bool is_private();
-
   // Visits each valid entry, in the order of the files' names; other processes may publish and
   // remove meanwhile. Ends at the first status of `visit` that is not ok and returns it.
   // kCacheError where there is no directory or a part of it cannot be read; a directory that was

@@ -1,4 +1,5 @@
-// The looking half of ImageStore: which layers are asked in which order, and what of theirs is taken.
+// The looking half of ImageStore: which layers are asked in which order, and what of theirs is
+// taken.
 #include <optional>
 #include <utility>
 

@@ -34,7 +34,6 @@ class DiskCacheDirectoryTest : public testing::Test {
     EXPECT_EQ(cache.publish(entry_).code(), StatusCode::kCacheError);
     EXPECT_EQ(cache.publish(entry_).code(), StatusCode::kCacheError);
     cache.reject(entry_);
-    EXPECT_FALSE(cache.is_private());
     EXPECT_EQ(cache.stats().publish_skips, 2u);
     EXPECT_EQ(cache.stats().misses, 2u);
     ASSERT_EQ(warnings_.size(), 1u);
@@ -95,14 +94,12 @@ TEST_F(DiskCacheDirectoryTest, AnotherUsersOrASharedDirectoryIsMemoryOnly) {
 TEST_F(DiskCacheDirectoryTest, AnEntryInADirectoryThatBecameSharedIsNotRead) {
   const auto cache = open(directory_.cache());
   ASSERT_TRUE(cache->publish(entry_).is_ok());
-  EXPECT_TRUE(cache->is_private());
   for (const char* folder : {"", "/v1", "/v1/objects"}) {
     const std::string path = directory_.cache() + folder;
     ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
     const LookupResult result = cache->lookup(entry_.key);
     EXPECT_EQ(result.outcome, LookupOutcome::kMiss);
     EXPECT_NE(result.status.message().find("writable"), std::string::npos);
-    EXPECT_FALSE(cache->is_private());
     ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
     EXPECT_EQ(cache->lookup(entry_.key).outcome, LookupOutcome::kHit);
   }

@@ -78,7 +78,6 @@ TEST_F(DiskCacheReadOnlyTest, NothingIsMadeMovedTouchedLockedOrDeletedWhateverIs
   EXPECT_EQ(stats.publish_failures_total(), 0u);
   EXPECT_TRUE(stats.lock_failures.empty());
   EXPECT_TRUE(warnings_.empty());
-  EXPECT_TRUE(cache->is_private());
   EXPECT_EQ(cache->description(), "directory " + directory_.cache());
 }
 
@@ -88,7 +87,6 @@ TEST_F(DiskCacheReadOnlyTest, RootMayOwnIt) {
   const auto cache = open();
   EXPECT_FALSE(cache->is_memory_only());
   EXPECT_EQ(cache->lookup(entry_.key).outcome, LookupOutcome::kHit);
-  EXPECT_TRUE(cache->is_private());
   // The same directory is none to write into.
   EXPECT_TRUE(open_cache(directory_.cache(), file_system_)->is_memory_only());
 }

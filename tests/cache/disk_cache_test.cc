@@ -330,7 +330,6 @@ TEST_F(DiskCacheTest, NoDescriptorIsLeaked) {
   expect_miss(example_entry(2).key);
   write_file(path_of(entry_), "bad");
   expect_corrupt_then_healed(entry_, Corruption::kTruncated);
-  EXPECT_TRUE(cache_->is_private());
   EXPECT_EQ(cache_->lookup_any_compiler(entry_.key.source, nullptr).outcome, LookupOutcome::kHit);
   cache_->reject(entry_);
   EXPECT_EQ(num_open_files(), before);
