@@ -252,7 +252,13 @@ ImageStore::Flight::Outcome ImageStore::compile(cache::KeyIngredients ingredient
   store(*entry);
   lock->release();
   if (may_cross_network(source.target)) {
-    if (cache::RemoteStore* far = remote()) far->upload(*entry);
+    if (cache::RemoteStore* far = remote()) {
+      // Without times: whoever compiles it, the remote holds the same bytes.
+      cache::Entry timeless = *entry;
+      Result<std::string> blob = reproducible_metadata(entry->metadata);
+      if (blob) timeless.metadata = std::move(blob).value();
+      far->upload(timeless);
+    }
   }
   logger_->info(format("compiled {} ({} for {}) in {:.0f} ms, {} registers, {} bytes ({})",
                        source.kernel_name, metadata.spec, metadata.target, compiled->compile_ms,

@@ -10,6 +10,7 @@
 
 #include "cache/http_transport.h"
 #include "cache/signature.h"
+#include "runtime/metadata.h"
 #include "runtime/optional/sodium.h"
 #include "tests/runtime/jit_policy_fixture.h"
 
@@ -91,6 +92,13 @@ TEST_F(StoreRemoteTest, AHitOpensNoCompiler) {
   EXPECT_EQ(prepare(*engine_on("second", options()), kSpec).info().origin, ImageOrigin::kRemote);
   EXPECT_EQ(nvrtc->compiles, 0);
   EXPECT_EQ(nvrtc->target_checks, 1) << "by the first machine's compile";
+}
+
+TEST_F(StoreRemoteTest, WhatIsUploadedTellsNoTimesSoThatAllMachinesUploadTheSame) {
+  fill();
+  const Result<cache::Entry> entry = cache::decode_entry(server->files.begin()->second);
+  ASSERT_TRUE(entry) << entry.status().to_string();
+  EXPECT_EQ(entry->metadata, *reproducible_metadata(entry->metadata));
 }
 
 TEST_F(StoreRemoteTest, NothingIsUploadedUnlessItIsAskedFor) {
