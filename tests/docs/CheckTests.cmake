@@ -1,6 +1,6 @@
 # cmake -DROOT=<repository> -P CheckTests.cmake: every test that the table "What a trusted cache passes" of tests/README.md
-# names must be there, and every row must name one. "*" and "..." stand for any letters; a name that begins with "..." is one
-# of the suite named before it.
+# names must be there, and every row must name one; so must every test that generator/support.md names. "*" and "..." stand
+# for any letters; a name that begins with "..." is one of the suite named before it.
 cmake_minimum_required(VERSION 3.25)
 
 set(tests "")
@@ -67,11 +67,29 @@ foreach(row IN LISTS rows)
   endif()
   math(EXPR names "${names} + ${names_of_row}")
 endforeach()
+
+file(READ "${ROOT}/generator/support.md" text)
+string(REGEX MATCHALL "`[A-Z][A-Za-z0-9]*\\.[A-Za-z0-9_*]+`" quotes "${text}")
+list(REMOVE_DUPLICATES quotes)
+foreach(quote IN LISTS quotes)
+  string(REGEX REPLACE "[`]" "" name "${quote}")
+  string(REPLACE "." "\\." pattern "${name}")
+  string(REPLACE "*" ".*" pattern "${pattern}")
+  set(matches "${tests}")
+  list(FILTER matches INCLUDE REGEX "^${pattern}$")
+  if(NOT matches)
+    string(APPEND wrong "\n  generator/support.md: ${quote}: there is no such test")
+  endif()
+endforeach()
+if(NOT quotes)
+  message(FATAL_ERROR "generator/support.md names no test: the search is broken")
+endif()
+
 if(names EQUAL 0)
   message(FATAL_ERROR "no name was found: the search is broken")
 endif()
 if(wrong)
-  message(FATAL_ERROR "tests/README.md is wrong:${wrong}")
+  message(FATAL_ERROR "the documents name tests wrongly:${wrong}")
 endif()
 list(LENGTH tests known)
 message("${names} names, among ${known} tests")
