@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Counts the machine instructions of a kernel's main loop: the longest loop that has tensor-core products, or without
-# such a one the longest. The counts in templates/README.md are these. Needs a build (tools/quickstart.sh makes one), no
+# such a one the longest. The counts in templates/attention/README.md are these. Needs a build (tools/quickstart.sh makes one), no
 # GPU; fetches NVIDIA's nvdisasm as a wheel where no toolkit has it.
 #
 #   tools/sass_counts.sh FLAG...    flags of `pagejit precompile`, with one --arch

@@ -212,7 +212,7 @@ TEST(ExplainTest, TheFirstCandidateIsThePlanAndEachOtherSaysWhatItLostBy) {
 }
 
 // 64 rows over latent rows of 576 elements, of which 512 are V: bytes and operations are exact, and
-// shared memory is what the model says of 64 rows (templates/README.md counts it).
+// shared memory is what the model says of 64 rows (templates/attention/latent.md counts it).
 TEST(ExplainTest, TheChoiceHasItsBytesOperationsAndLimit) {
   const KernelSpec spec{.head_size = 576, .head_size_v = 512, .group_size = 128, .latent = true};
   const std::string text = explain(spec, *parse_target("sm_90a"))->to_string();
