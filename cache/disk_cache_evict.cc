@@ -150,7 +150,8 @@ bool Eviction::look_at(const FileDescriptor& objects, size_t index,
     files->push_back(std::move(file));
   }
   std::sort(files->begin(), files->end(), is_older);
-  const double scale = num_seen == 0 ? 1.0 : static_cast<double>(names.size()) / num_seen;
+  const double scale =
+      num_seen == 0 ? 1.0 : static_cast<double>(names.size()) / static_cast<double>(num_seen);
   shard.is_known = true;
   shard.bytes = static_cast<uint64_t>(static_cast<double>(bytes) * scale);
   shard.entries = static_cast<uint64_t>(static_cast<double>(files->size()) * scale);

@@ -266,7 +266,8 @@ Result<AnySpec> default_spec(std::string_view family) {
   }
   (std::make_index_sequence<std::size(kFamilies)>());
   const auto* name = std::find(std::begin(kFamilies), std::end(kFamilies), family);
-  if (name != std::end(kFamilies)) return kDefaults[name - std::begin(kFamilies)]();
+  if (name != std::end(kFamilies))
+    return kDefaults[static_cast<size_t>(name - std::begin(kFamilies))]();
   return invalid_spec("family " + shown(family) + ": legal are " +
                       alternatives(kFamilies, " and "));
 }

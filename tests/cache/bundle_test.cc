@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 #include "tests/cache/bundle_test_util.h"
 
 namespace pagejit::cache {
@@ -96,7 +98,7 @@ TEST(BundleTest, AnEmptyBundleIsLegal) {
 TEST(BundleTest, OfSeveralCompilersTheBetterEntryIsTaken) {
   std::vector<Entry> entries = example_entries(3);
   Entry same = entries[1];
-  for (uint8_t compiler : {9, 5, 7}) {
+  for (const uint8_t compiler : std::initializer_list<uint8_t>{9, 5, 7}) {
     same.key.compiler.fill(compiler);
     same.metadata = compiler == 9 ? "old" : "new";
     entries.push_back(same);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <initializer_list>
 #include <random>
 
 #include "tests/cache/bundle_test_util.h"
@@ -165,7 +166,7 @@ TEST_F(BundleWriterFileTest, EachFailingCallLeavesTheOldFileAlone) {
 
 TEST_F(BundleWriterFileTest, SigningKeepsTheBundleAndReplacesTheSignature) {
   ASSERT_TRUE(writer_.write_file(path_));
-  for (uint8_t number : {1, 2}) {
+  for (const uint8_t number : std::initializer_list<uint8_t>{1, 2}) {
     const FakeSigner signer(number);
     const auto bundle = Bundle::open_file(path_);
     ASSERT_TRUE(bundle);

@@ -161,8 +161,8 @@ TEST_F(DriverTest, ResultsBecomeStatusesWithNameNumberAndText) {
   EXPECT_EQ(status.code(), StatusCode::kDriverError);
   EXPECT_EQ(status.message(),
             "cuLaunchKernelEx failed: CUDA_ERROR_INVALID_VALUE (1), invalid argument");
-  EXPECT_EQ(driver->check(static_cast<CUresult>(4711), "cuX").message(),
-            "cuX failed: unknown CUresult (4711)");
+  EXPECT_EQ(driver->check(static_cast<CUresult>(1023), "cuX").message(),
+            "cuX failed: unknown CUresult (1023)");
 }
 
 TEST_F(DriverTest, EmulatorIsToldByItsMarkerAndAddsItsReport) {

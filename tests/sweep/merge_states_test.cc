@@ -155,7 +155,8 @@ TEST_F(MergeStatesTest, RowsBeyond32BitOffsetsAreMerged) {
     for (int state = 0; state < 2; ++state) {
       for (int64_t token = 0; token < args.num_tokens; ++token) {
         const float value = 1.0f + static_cast<float>(state * 2 + token * 4);
-        const std::vector<uint16_t> row(kHeadSize, encode_float(kBF16, value));
+        const std::vector<uint16_t> row(kHeadSize,
+                                        static_cast<uint16_t>(encode_float(kBF16, value)));
         const int64_t at = state * args.v_stride_state + token * args.v_stride_token;
         ASSERT_TRUE(v->upload(static_cast<size_t>(at) * 2, row.data(), kHeadSize * 2));
       }
@@ -169,7 +170,8 @@ TEST_F(MergeStatesTest, RowsBeyond32BitOffsetsAreMerged) {
       std::vector<uint16_t> row(kHeadSize);
       ASSERT_TRUE(out->download(static_cast<size_t>(token * kStride) * 2, row.data(), 64));
       // The mean of 1 and 3, or of 5 and 7.
-      const uint16_t want = encode_float(kBF16, 2.0f + static_cast<float>(token * 4));
+      const auto want =
+          static_cast<uint16_t>(encode_float(kBF16, 2.0f + static_cast<float>(token * 4)));
       EXPECT_EQ(row, std::vector<uint16_t>(kHeadSize, want)) << "token " << token;
     }
   }

@@ -8,7 +8,8 @@ target_compile_features(pagejit_flags INTERFACE cxx_std_20)
 target_include_directories(pagejit_flags INTERFACE "${PROJECT_SOURCE_DIR}"
                                                    "${PROJECT_SOURCE_DIR}/runtime/include")
 option(PAGEJIT_WARNINGS_AS_ERRORS "Stop at compiler warnings" ${PAGEJIT_IS_TOP_LEVEL})
-target_compile_options(pagejit_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
+target_compile_options(pagejit_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow
+                                               -Wnon-virtual-dtor)
 # The tests and tools use internals of the library. They link them statically, or, where many programs have to be small,
 # as one shared library, from which nothing is hidden then.
 option(PAGEJIT_SHARED_INTERNALS "Tests and tools share one library of internals" OFF)

@@ -80,7 +80,8 @@ TEST(Float16Test, NumbersAroundEveryCodeAndTieRoundToNearestEven) {
 
 TEST(Float16Test, RandomBitPatternsRoundToNearestEven) {
   std::mt19937 random(11);
-  for (int i = 0; i < 2'000'000; ++i) ASSERT_NO_FATAL_FAILURE(check(random()));
+  for (int i = 0; i < 2'000'000; ++i)
+    ASSERT_NO_FATAL_FAILURE(check(static_cast<uint32_t>(random())));
 }
 
 TEST(Float16Test, NanIsTheGpusCanonicalOne) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <initializer_list>
 #include <random>
 
 #include "tests/runtime/jit/test_support.h"
@@ -136,7 +137,7 @@ TEST_F(ElfBuildIdTest, TruncationAtEveryByteGivesTheIdOrAnError) {
 TEST_F(ElfBuildIdTest, OversizedNumbersInEveryFieldDoNoHarm) {
   const std::string good = TinyElf().bytes();
   const std::string path = folder_.write("patched", good);
-  for (const unsigned char fill : {0x00, 0x7f, 0x80, 0xff}) {
+  for (const unsigned char fill : std::initializer_list<unsigned char>{0x00, 0x7f, 0x80, 0xff}) {
     for (const size_t width : {1, 2, 4, 8}) {
       for (size_t at = SELFMAG; at + width <= good.size(); ++at) {
         std::string bytes = good;
