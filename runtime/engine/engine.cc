@@ -100,12 +100,14 @@ Result<std::string> Engine::render(const Spec& spec, const Target& target) const
   return guarded([&] { return impl_->render_text(spec, target); });
 }
 
-#define PAGEJIT_FAMILY(Spec)                                                                 \
-  template PAGEJIT_EXPORT Result<Spec::Handle> Engine::prepare(const Spec&, int, Stream);    \
-  template PAGEJIT_EXPORT Result<Pending<Spec::Handle>> Engine::prepare_async(               \
-      const Spec&, int, PrepareOptions<Spec::Handle>);                                       \
-  template PAGEJIT_EXPORT Result<KernelInfo> Engine::precompile(const Spec&, const Target&); \
-  template PAGEJIT_EXPORT Result<std::string> Engine::render(const Spec&, const Target&) const;
+#define PAGEJIT_FAMILY(Spec)                                                                       \
+  template PAGEJIT_EXPORT_INSTANCE Result<Spec::Handle> Engine::prepare(const Spec&, int, Stream); \
+  template PAGEJIT_EXPORT_INSTANCE Result<Pending<Spec::Handle>> Engine::prepare_async(            \
+      const Spec&, int, PrepareOptions<Spec::Handle>);                                             \
+  template PAGEJIT_EXPORT_INSTANCE Result<KernelInfo> Engine::precompile(const Spec&,              \
+                                                                         const Target&);           \
+  template PAGEJIT_EXPORT_INSTANCE Result<std::string> Engine::render(const Spec&, const Target&)  \
+      const;
 PAGEJIT_EACH_FAMILY(PAGEJIT_FAMILY)
 #undef PAGEJIT_FAMILY
 

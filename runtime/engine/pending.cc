@@ -59,10 +59,10 @@ void Pending<Handle>::cancel() {
   state_->request->leave(state_.get());
 }
 
-template class PAGEJIT_EXPORT Pending<Kernel>;
-template class PAGEJIT_EXPORT Pending<CascadeKernel>;
-template class PAGEJIT_EXPORT Pending<SparseAttentionKernel>;
-#define PAGEJIT_FAMILY(Spec) template class PAGEJIT_EXPORT Pending<Spec::Handle>;
+template class PAGEJIT_EXPORT_INSTANCE Pending<Kernel>;
+template class PAGEJIT_EXPORT_INSTANCE Pending<CascadeKernel>;
+template class PAGEJIT_EXPORT_INSTANCE Pending<SparseAttentionKernel>;
+#define PAGEJIT_FAMILY(Spec) template class PAGEJIT_EXPORT_INSTANCE Pending<Spec::Handle>;
 PAGEJIT_EACH_FAMILY(PAGEJIT_FAMILY)
 #undef PAGEJIT_FAMILY
 

@@ -19,6 +19,10 @@ endif()
 if(PAGEJIT_WARNINGS_AS_ERRORS)
   target_compile_options(pagejit_flags INTERFACE -Werror)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # To clang's -Wconversion also signs belong, to GCC's in C++ not: what is clean with one is to be with the other.
+  target_compile_options(pagejit_flags INTERFACE -Wno-sign-conversion)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # At -O3 and under the sanitizers GCC 12 reports std::optional's own members and std::string's own copies (its bug
   # 105651). The sanitizers see real cases.
