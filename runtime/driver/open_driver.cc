@@ -30,10 +30,12 @@ std::filesystem::path own_folder() {
 Result<std::shared_ptr<const Driver>> open_emulator(const std::string& explicit_path) {
   if (!explicit_path.empty()) return Driver::open(explicit_path);
   const std::filesystem::path folder = own_folder();
-  // Beside the library; or, for a program that holds the library's code, in its prefix's lib
-  // folder.
-  const std::filesystem::path candidates[] = {folder / kEmulatorFile,
-                                              folder.parent_path() / "lib" / kEmulatorFile};
+  // Beside the library; or, for a program that holds the library's code, in its prefix's folder of
+  // libraries, whose name depends on the distribution.
+  const std::filesystem::path candidates[] = {
+      folder / kEmulatorFile, folder.parent_path() / "lib" / kEmulatorFile,
+      folder.parent_path() / "lib64" / kEmulatorFile,
+      folder.parent_path() / "lib" / PAGEJIT_LIBRARY_ARCHITECTURE / kEmulatorFile};
   std::string tried;
   for (const std::filesystem::path& candidate : candidates) {
     std::error_code error;

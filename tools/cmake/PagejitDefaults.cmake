@@ -34,11 +34,20 @@ if(PAGEJIT_SANITIZE)
   target_link_options(pagejit_flags INTERFACE -fsanitize=${PAGEJIT_SANITIZE})
 endif()
 
+# What is installed names no folder of the machine it was built on, neither in __FILE__ nor in debug information. A Debug
+# build, which is for a debugger on that machine, keeps them.
+function(pagejit_hide_folders target)
+  target_compile_options(${target} PRIVATE
+    $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_BINARY_DIR}=build>
+    $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>)
+endfunction()
+
 # Adds the object library of one folder. Every source is listed by the caller.
 function(pagejit_object_library name)
   add_library(${name} OBJECT ${ARGN})
   target_link_libraries(${name} PUBLIC pagejit_flags)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  pagejit_hide_folders(${name})
 endfunction()
 
 # pagejit_cuda_headers, for the folders that include cuda.h.
