@@ -11,7 +11,7 @@ namespace {
 
 // The fields of the logits have the names of the whole's without "index_".
 Status with_index_name(const Status& status) {
-  return status ? status : Status(status.code(), "index_" + status.message(), status.detail());
+  return status.with_message("index_" + status.message());
 }
 
 }  // namespace

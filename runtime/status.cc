@@ -45,13 +45,19 @@ const std::string& empty_string() {
 }
 }  // namespace
 
-Status::Status(StatusCode code, std::string message, std::string detail) {
+Status::Status(StatusCode code, std::string message, std::string detail, FailureFacts facts) {
   if (code == StatusCode::kOk) return;
-  state_ = std::make_shared<const State>(State{code, std::move(message), std::move(detail)});
+  state_ = std::make_shared<const State>(
+      State{code, std::move(message), std::move(detail), std::move(facts)});
 }
 
 const std::string& Status::message() const { return state_ ? state_->message : empty_string(); }
 const std::string& Status::detail() const { return state_ ? state_->detail : empty_string(); }
+
+const FailureFacts& Status::facts() const {
+  static const FailureFacts none;
+  return state_ ? state_->facts : none;
+}
 
 std::string Status::to_string() const {
   if (is_ok()) return "ok";
@@ -66,7 +72,19 @@ Status Status::with_context(std::string_view context) const {
   std::string text(context);
   text += ": ";
   text += message();
-  return Status(code(), std::move(text), detail());
+  return with_message(std::move(text));
+}
+
+Status Status::with_message(std::string message) const {
+  if (is_ok()) return *this;
+  return Status(code(), std::move(message), detail(), facts());
+}
+
+Status Status::with_spec(std::string spec) const {
+  if (is_ok()) return *this;
+  FailureFacts named = facts();
+  named.spec = std::move(spec);
+  return Status(code(), message(), detail(), std::move(named));
 }
 
 }  // namespace pagejit

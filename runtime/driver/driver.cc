@@ -190,7 +190,8 @@ Status Driver::failure(CUresult result, std::string_view call) const {
     auto last_report = reinterpret_cast<const char* (*)()>(symbol("pagejit_emulator_last_report"));
     if (last_report != nullptr) report = last_report();
   }
-  return Status(StatusCode::kDriverError, std::move(message), std::move(report));
+  return Status(StatusCode::kDriverError, std::move(message), std::move(report),
+                {.cuda_result = static_cast<int>(result)});
 }
 
 }  // namespace pagejit

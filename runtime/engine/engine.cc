@@ -23,6 +23,15 @@ Status check_options(const EngineOptions& options) {
   return {};
 }
 
+// guarded(), and a failure knows of which kernel it is.
+template <class Spec, class Function>
+auto answered(const Spec& spec, Function&& function) noexcept -> decltype(function()) {
+  auto answer = guarded(std::forward<Function>(function));
+  if (answer.is_ok()) return answer;
+  return guarded(
+      [&]() -> decltype(function()) { return answer.status().with_spec(canonical_text(spec)); });
+}
+
 }  // namespace
 
 struct EngineFactory {
@@ -59,45 +68,45 @@ Engine::~Engine() {
 }
 
 Result<Kernel> Engine::prepare(const KernelSpec& spec, int device, Stream stream) {
-  return guarded([&] { return Making::prepare<Kernel>(*impl_, spec, device, stream); });
+  return answered(spec, [&] { return Making::prepare<Kernel>(*impl_, spec, device, stream); });
 }
 
 template <KernelFamily Spec>
 Result<typename Spec::Handle> Engine::prepare(const Spec& spec, int device, Stream stream) {
-  return guarded(
-      [&] { return Making::prepare<typename Spec::Handle>(*impl_, spec, device, stream); });
+  return answered(
+      spec, [&] { return Making::prepare<typename Spec::Handle>(*impl_, spec, device, stream); });
 }
 
 Result<Pending<Kernel>> Engine::prepare_async(const KernelSpec& spec, int device,
                                               PrepareOptions<Kernel> async_options) {
-  return guarded(
-      [&] { return Making::start<Kernel>(*impl_, spec, device, std::move(async_options)); });
+  return answered(
+      spec, [&] { return Making::start<Kernel>(*impl_, spec, device, std::move(async_options)); });
 }
 
 template <KernelFamily Spec>
 Result<Pending<typename Spec::Handle>> Engine::prepare_async(
     const Spec& spec, int device, PrepareOptions<typename Spec::Handle> async_options) {
-  return guarded([&] {
+  return answered(spec, [&] {
     return Making::start<typename Spec::Handle>(*impl_, spec, device, std::move(async_options));
   });
 }
 
 Result<KernelInfo> Engine::precompile(const KernelSpec& spec, const Target& target) {
-  return guarded([&] { return impl_->precompile(spec, target); });
+  return answered(spec, [&] { return impl_->precompile(spec, target); });
 }
 
 template <KernelFamily Spec>
 Result<KernelInfo> Engine::precompile(const Spec& spec, const Target& target) {
-  return guarded([&] { return impl_->precompile(spec, target); });
+  return answered(spec, [&] { return impl_->precompile(spec, target); });
 }
 
 Result<std::string> Engine::render(const KernelSpec& spec, const Target& target) const {
-  return guarded([&] { return impl_->render_text(spec, target); });
+  return answered(spec, [&] { return impl_->render_text(spec, target); });
 }
 
 template <KernelFamily Spec>
 Result<std::string> Engine::render(const Spec& spec, const Target& target) const {
-  return guarded([&] { return impl_->render_text(spec, target); });
+  return answered(spec, [&] { return impl_->render_text(spec, target); });
 }
 
 #define PAGEJIT_FAMILY(Spec)                                                                       \
@@ -114,20 +123,22 @@ PAGEJIT_EACH_FAMILY(PAGEJIT_FAMILY)
 template <>
 PAGEJIT_EXPORT Result<CascadeKernel> Engine::prepare(const CascadeSpec& spec, int device,
                                                      Stream stream) {
-  return guarded([&] { return Making::prepare<CascadeKernel>(*impl_, spec, device, stream); });
+  return answered(spec,
+                  [&] { return Making::prepare<CascadeKernel>(*impl_, spec, device, stream); });
 }
 
 template <>
 PAGEJIT_EXPORT Result<Pending<CascadeKernel>> Engine::prepare_async(
     const CascadeSpec& spec, int device, PrepareOptions<CascadeKernel> async_options) {
-  return guarded(
-      [&] { return Making::start<CascadeKernel>(*impl_, spec, device, std::move(async_options)); });
+  return answered(spec, [&] {
+    return Making::start<CascadeKernel>(*impl_, spec, device, std::move(async_options));
+  });
 }
 
 template <>
 PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
                                                       const Target& target) {
-  return guarded([&]() -> Result<CascadeInfo> {
+  return answered(spec, [&]() -> Result<CascadeInfo> {
     if (Status status = validate(spec); !status) return status;
     const CascadeParts parts = cascade_parts(spec);
     CascadeInfo info;
@@ -142,15 +153,15 @@ PAGEJIT_EXPORT Result<CascadeInfo> Engine::precompile(const CascadeSpec& spec,
 template <>
 PAGEJIT_EXPORT Result<SparseAttentionKernel> Engine::prepare(const SparseAttentionSpec& spec,
                                                              int device, Stream stream) {
-  return guarded(
-      [&] { return Making::prepare<SparseAttentionKernel>(*impl_, spec, device, stream); });
+  return answered(
+      spec, [&] { return Making::prepare<SparseAttentionKernel>(*impl_, spec, device, stream); });
 }
 
 template <>
 PAGEJIT_EXPORT Result<Pending<SparseAttentionKernel>> Engine::prepare_async(
     const SparseAttentionSpec& spec, int device,
     PrepareOptions<SparseAttentionKernel> async_options) {
-  return guarded([&] {
+  return answered(spec, [&] {
     return Making::start<SparseAttentionKernel>(*impl_, spec, device, std::move(async_options));
   });
 }
@@ -158,7 +169,7 @@ PAGEJIT_EXPORT Result<Pending<SparseAttentionKernel>> Engine::prepare_async(
 template <>
 PAGEJIT_EXPORT Result<SparseAttentionInfo> Engine::precompile(const SparseAttentionSpec& spec,
                                                               const Target& target) {
-  return guarded([&]() -> Result<SparseAttentionInfo> {
+  return answered(spec, [&]() -> Result<SparseAttentionInfo> {
     if (Status status = validate(spec); !status) return status;
     const SparseAttentionParts parts = sparse_attention_parts(spec);
     SparseAttentionInfo info;

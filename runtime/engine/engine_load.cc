@@ -60,9 +60,8 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(const LoadCall& call, A
   Result<Acquired> ptx =
       acquire_ptx(call.spec, call.where.info, has_compiler, call.report, call.job);
   if (!ptx) {
-    return Status(refusal.code(),
-                  format("{}; and as PTX: {}", refusal.message(), ptx.status().message()),
-                  refusal.detail());
+    return refusal.with_message(
+        format("{}; and as PTX: {}", refusal.message(), ptx.status().message()));
   }
   logger->warning(
       format("{}; PTX for {} is taken instead", refusal.message(), ptx->source.target.to_string()));
@@ -71,8 +70,7 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(const LoadCall& call, A
   if (!loaded) {
     const Status last =
         refusal_of(*call.driver, call.where.info, ptx->source.target, loaded.status());
-    return Status(last.code(), format("{}; and before: {}", last.message(), refusal.message()),
-                  last.detail());
+    return last.with_message(format("{}; and before: {}", last.message(), refusal.message()));
   }
   acquired = std::move(ptx).value();
   return loaded;

@@ -32,13 +32,12 @@ bool is_rejection(CUresult result) {
   Status status = driver.failure(result, "cuLaunchKernelEx");
   CUdevice device = 0;
   if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS && device != kernel.device) {
-    return Status(status.code(),
-                  format("{}; the kernel was prepared for device {}, but the current context "
-                         "belongs to device {}",
-                         status.message(), kernel.device, device),
-                  status.detail());
+    status = status.with_message(
+        format("{}; the kernel was prepared for device {}, but the current context "
+               "belongs to device {}",
+               status.message(), kernel.device, device));
   }
-  return status;
+  return status.with_spec(spec_text(kernel.parts.config));
 }
 
 }  // namespace

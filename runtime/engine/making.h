@@ -123,16 +123,17 @@ struct Engine::Making {
       if (device < 0) where = format("context {}", known->where.context_id);
     }
     auto state = std::make_shared<typename Pending<Handle>::State>(std::move(options.on_done));
-    impl.async.start<Handle>(canonical_text(spec) + " @" + where, options.priority, state,
-                             [&impl, spec, device, known](const jit::JobOptions& job) {
-                               return guarded([&]() -> Result<Handle> {
-                                 if (known)
-                                   return prepare_at<Handle>(impl, spec, *known, nullptr, job);
-                                 Result<Place> place = impl.place_of(device);
-                                 if (!place) return place.status();
-                                 return prepare_at<Handle>(impl, spec, *place, nullptr, job);
-                               });
-                             });
+    impl.async.start<Handle>(
+        canonical_text(spec) + " @" + where, options.priority, state,
+        [&impl, spec, device, known](const jit::JobOptions& job) {
+          return guarded([&]() -> Result<Handle> {
+            Result<Place> place = known ? Result<Place>(*known) : impl.place_of(device);
+            if (!place) return place.status().with_spec(canonical_text(spec));
+            Result<Handle> made = prepare_at<Handle>(impl, spec, *place, nullptr, job);
+            if (made) return made;
+            return made.status().with_spec(canonical_text(spec));
+          });
+        });
     return Pending<Handle>(std::move(state));
   }
 };

@@ -89,7 +89,7 @@ Status check_indices(const SparseAttentionArgs& args) {
 
 // The arguments of a part have the name of the whole's without "index_".
 Status with_index_name(const Status& status) {
-  return status ? status : Status(status.code(), "index_" + status.message(), status.detail());
+  return status.with_message("index_" + status.message());
 }
 
 // All checks; the number of splits of the attention.

@@ -132,4 +132,13 @@ std::string failure_detail(std::string_view log, std::string_view command_headin
   return text;
 }
 
+FailureFacts failure_facts(std::string_view log, const std::vector<std::string>& command,
+                           std::string_view source) {
+  FailureFacts facts;
+  facts.log = log;
+  for (const std::string& word : command) facts.options.append(word).append("\n");
+  facts.source = source;
+  return facts;
+}
+
 }  // namespace pagejit::jit

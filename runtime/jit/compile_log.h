@@ -33,5 +33,8 @@ std::string numbered_source(std::string_view text);
 // heading.
 std::string failure_detail(std::string_view log, std::string_view command_heading,
                            const std::vector<std::string>& command, std::string_view source);
+// The same in parts, for its facts().
+FailureFacts failure_facts(std::string_view log, const std::vector<std::string>& command,
+                           std::string_view source);
 
 }  // namespace pagejit::jit

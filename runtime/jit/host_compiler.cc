@@ -232,16 +232,19 @@ Result<CompiledImage> HostCompiler::compile_on_pool(const KernelSource& source,
   const std::string context =
       source.kernel_name + " for " + source.target.to_string() + ": " + *program + " ";
   std::string detail = failure_detail(compiled.log, "command", request.command, source.text);
+  FailureFacts facts = failure_facts(compiled.log, request.command, source.text);
   if (const std::string reason = machine_failure(*run, options_.timeout); !reason.empty()) {
-    return Status(StatusCode::kCompilerUnavailable, context + reason, std::move(detail));
+    return Status(StatusCode::kCompilerUnavailable, context + reason, std::move(detail),
+                  std::move(facts));
   }
   if (may_have_succeeded) {
     return Status(StatusCode::kCompilerUnavailable, context + "ended without writing an image",
-                  std::move(detail));
+                  std::move(detail), std::move(facts));
   }
   std::string reason = first_error_line(compiled.log);
   if (reason.empty()) reason = "exit code " + std::to_string(run->exit_code);
-  return Status(StatusCode::kCompileFailed, context + "failed: " + reason, std::move(detail));
+  return Status(StatusCode::kCompileFailed, context + "failed: " + reason, std::move(detail),
+                std::move(facts));
 }
 
 }  // namespace pagejit::jit

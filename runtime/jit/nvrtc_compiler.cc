@@ -220,7 +220,8 @@ Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source,
   return Status(refused ? StatusCode::kCompileFailed : StatusCode::kCompilerUnavailable,
                 source.kernel_name + " for " + source.target.to_string() + ": NVRTC " +
                     library.version().to_string() + ": " + reason,
-                failure_detail(compiled.log, "options", words, source.text));
+                failure_detail(compiled.log, "options", words, source.text),
+                failure_facts(compiled.log, words, source.text));
 }
 
 CompileRecipe NvrtcCompiler::recipe(const Target& target) {

@@ -39,10 +39,19 @@ enum class StatusCode : int32_t {
 // The enumerator's name in lower case words, e.g. "invalid argument". Never null.
 PAGEJIT_EXPORT std::string_view status_code_name(StatusCode code);
 
+// What is known of a failure beside its texts; empty or 0 where it does not apply.
+struct FailureFacts {
+  std::string spec = {};     // canonical_text() of the kernel that was asked for
+  std::string log = {};      // of a failed compile: what the compiler said,
+  std::string options = {};  // its options, for the target "host" the command, one word a line,
+  std::string source = {};   // and what it was given
+  int cuda_result = 0;       // the CUresult of the driver call that failed
+};
+
 class [[nodiscard]] PAGEJIT_EXPORT Status {
  public:
   Status() = default;  // success
-  Status(StatusCode code, std::string message, std::string detail = {});
+  Status(StatusCode code, std::string message, std::string detail = {}, FailureFacts facts = {});
 
   static Status ok() { return {}; }
   bool is_ok() const { return state_ == nullptr; }
@@ -53,17 +62,22 @@ class [[nodiscard]] PAGEJIT_EXPORT Status {
   const std::string& message() const;
   // Long text where there is one (a compile log with options and numbered source); else empty.
   const std::string& detail() const;
+  const FailureFacts& facts() const;
   // "invalid argument: head_size 100: must be ..."; "ok" on success.
   std::string to_string() const;
 
   // The same status with "context: " before the message; success stays success.
   Status with_context(std::string_view context) const;
+  // The same failure with another message, or of another kernel; success stays success.
+  Status with_message(std::string message) const;
+  Status with_spec(std::string spec) const;
 
  private:
   struct State {
     StatusCode code;
     std::string message;
     std::string detail;
+    FailureFacts facts;
   };
   std::shared_ptr<const State> state_;  // null = ok; shared so that copies of an error are cheap
 };
