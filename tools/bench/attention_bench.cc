@@ -46,20 +46,6 @@ std::vector<int32_t> make_table(const AttentionBenchCase& c, const std::vector<i
 
 }  // namespace
 
-double kv_bytes(const AttentionBenchCase& c) {
-  double tokens = static_cast<double>(c.num_seqs) * c.seq_len;
-  if (c.chunk_queries > 0) tokens += c.chunk_seq_len;
-  return tokens * c.num_kv_heads * kv_token_bytes(c.spec);
-}
-
-double flops(const AttentionBenchCase& c) {
-  const bool is_causal = c.spec.causality != Causality::kNone;
-  const double seen = c.chunk_seq_len - (is_causal ? c.chunk_queries / 2.0 : 0);
-  const double pairs = static_cast<double>(c.num_seqs) * c.seq_len + c.chunk_queries * seen;
-  return 2 * pairs * c.num_kv_heads * c.spec.group_size *
-         (c.spec.head_size + value_head_size(c.spec));
-}
-
 Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const DeviceSession& session,
                                                     const AttentionBenchCase& c, int num_pools) {
   AttentionWorkload work;

@@ -6,36 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tools/bench/attention_case.h"
 #include "tools/bench/bench_device.h"
 
 namespace pagejit {
-
-struct AttentionBenchCase {
-  std::string name;
-  KernelSpec spec;
-  int num_kv_heads = 8;
-  // Sequences of one query token each.
-  int num_seqs = 1;
-  int seq_len = 1024;
-  // One sequence more: its last chunk_queries tokens. 0: there is none. Needs a spec whose queries
-  // are not one.
-  int chunk_queries = 0;
-  int chunk_seq_len = 0;
-  int num_splits = 0;           // 0 = chosen by the library
-  bool shuffled_blocks = true;  // else block ids count up: what a contiguous cache would be
-
-  int all_seqs() const { return num_seqs + (chunk_queries > 0 ? 1 : 0); }
-  int query_tokens() const { return num_seqs + chunk_queries; }
-  int longest() const { return chunk_seq_len > seq_len ? chunk_seq_len : seq_len; }
-};
-
-// K and V rows of all sequences, each once: tokens * num_kv_heads * (head_size + head_size_v) *
-// bytes, where K's rows hold V tokens * num_kv_heads * head_size * bytes.
-double kv_bytes(const AttentionBenchCase& c);
-// 2 * Lq * Lk * heads * (head_size + head_size_v): two products of a multiplication and an addition
-// each, of every query token with every key of its sequence. A causal chunk sees its own keys half:
-// Lq * (Lk - Lq / 2), which is Lq * Lk / 2 without a cache before it.
-double flops(const AttentionBenchCase& c);
 
 struct AttentionBenchResult {
   AttentionBenchCase bench_case;

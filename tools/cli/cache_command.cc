@@ -9,6 +9,7 @@
 #include "runtime/metadata.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
+#include "tools/cli/find_entry.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/text_table.h"
 #include "tools/models/config_reader.h"
@@ -211,20 +212,6 @@ void clear(const CacheFlags& flags, CommandContext& context) {
   }
   context.out << "removed " << format_bytes(removed->files) << " files, "
               << format_bytes(removed->bytes) << " bytes from " << directory->path() << "\n";
-}
-
-// The one entry whose name begins with `key`.
-Result<std::string> find_entry(cache::CacheMaintenance& directory, const std::string& key) {
-  const Result<std::vector<cache::ListedEntry>> entries = directory.list(/*with_metadata=*/false);
-  if (!entries) return entries.status();
-  std::vector<std::string> found;
-  for (const cache::ListedEntry& entry : *entries) {
-    if (entry.file_name.starts_with(key)) found.push_back(entry.file_name);
-  }
-  if (found.size() == 1) return found.front();
-  return Status(StatusCode::kNotFound, "key \"" + key + "\": " + std::to_string(found.size()) +
-                                           " entries of " + directory.path() +
-                                           " begin with it; must be one");
 }
 
 void extract(const CacheFlags& flags, CommandContext& context) {

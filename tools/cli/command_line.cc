@@ -59,6 +59,7 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
   add_bundle_command(app, context);
   add_render_command(app, context);
   add_explain_command(app, context);
+  add_inspect_command(app, context);
   add_check_command(app, context);
   add_demo_command(app, context);
 #ifdef PAGEJIT_WITH_BENCH

@@ -72,8 +72,7 @@ AxisRange range_of(const Axis& axis, const std::vector<double>& values) {
 
 std::vector<double> ticks_of(const AxisRange& range) {
   std::vector<double> ticks;
-  const double decades =
-      range.scale == Scale::kLogarithmic ? std::log10(range.max / range.min) : 0;
+  const double decades = range.scale == Scale::kLogarithmic ? std::log10(range.max / range.min) : 0;
   if (decades >= 1) {
     const double every = std::max(1.0, std::ceil(decades / (2 * kWantedTicks)));
     const bool fill = decades < 2;

@@ -22,7 +22,7 @@ constexpr double kRight = 20;
 constexpr double kBottom = 46;  // numbers and title of the horizontal axis
 constexpr double kBarLabels = 210;
 constexpr double kBarHeight = 13;
-constexpr double kBarGap = 9;      // between categories
+constexpr double kBarGap = 9;       // between categories
 constexpr double kLetterWidth = 7;  // of 12-unit letters, on the wide side
 constexpr size_t kMaxLabelLetters = 30;
 
@@ -40,7 +40,8 @@ constexpr const char* kStyle =
 // One decimal of a unit is finer than any screen.
 std::string number(double value) {
   char digits[64];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, 1);
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, 1);
   return std::string(digits, end.ptr);
 }
 
@@ -56,8 +57,8 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
 // anchor: start, middle or end.
 std::string text_at(double x, double y, const char* anchor, const std::string& text,
                     const std::string& more = "") {
-  return "<text" + attribute("x", x) + attribute("y", y) + " text-anchor=\"" + anchor + "\"" + more +
-         ">" + escape_xml(text) + "</text>\n";
+  return "<text" + attribute("x", x) + attribute("y", y) + " text-anchor=\"" + anchor + "\"" +
+         more + ">" + escape_xml(text) + "</text>\n";
 }
 
 std::string colour_of(size_t series) { return kColours[series % kColours.size()]; }
@@ -73,8 +74,7 @@ std::string shortened(const std::string& text, size_t letters) {
 }
 
 std::string open_svg(double height, const std::string& title, SvgPlace place) {
-  const char* space =
-      place == SvgPlace::kOwnFile ? " xmlns=\"http://www.w3.org/2000/svg\"" : "";
+  const char* space = place == SvgPlace::kOwnFile ? " xmlns=\"http://www.w3.org/2000/svg\"" : "";
   return std::string("<svg") + space + " class=\"pj-chart\" role=\"img\" viewBox=\"0 0 " +
          number(kWidth) + " " + number(height) + "\"" + attribute("width", kWidth) + ">\n<title>" +
          escape_xml(title) + "</title>\n" + kStyle +
@@ -159,8 +159,8 @@ std::string draw(const Area& area, const Series& series, const std::string& colo
   std::string marks;
   for (const Point& point : series.points) {
     if (!area.x.can_show(point.x) || !area.y.can_show(point.y)) continue;
-    path += (path.empty() ? "M" : " L") + number(area.x_of(point.x)) + " " +
-            number(area.y_of(point.y));
+    path +=
+        (path.empty() ? "M" : " L") + number(area.x_of(point.x)) + " " + number(area.y_of(point.y));
     if (!series.line || !point.label.empty()) marks += mark(area, point, colour);
   }
   if (!series.line || path.empty()) return marks;
@@ -218,7 +218,8 @@ std::string to_svg(const BarChart& chart, SvgPlace place) {
       values.push_back(std::max(0.0, value_at(chart.series[i].values, c)));
     }
   }
-  for (size_t c = 0; c < chart.categories.size(); ++c) values.push_back(std::max(0.0, value_at(chart.marks, c)));
+  for (size_t c = 0; c < chart.categories.size(); ++c)
+    values.push_back(std::max(0.0, value_at(chart.marks, c)));
   if (!chart.marks.empty() && !chart.mark_name.empty()) {
     entries.push_back({chart.mark_name, "currentColor"});
   }

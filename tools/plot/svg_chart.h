@@ -55,7 +55,8 @@ struct Chart {
   std::vector<Series> series;
 };
 
-// Horizontal bars: for each category one of each series, from 0. The unit is written below the axis.
+// Horizontal bars: for each category one of each series, from 0. The unit is written below the
+// axis.
 struct BarSeries {
   std::string name = "";
   std::vector<double> values = {};  // by category; missing ones, NaN and negative ones: no bar

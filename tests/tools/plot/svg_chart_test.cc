@@ -16,7 +16,8 @@ using testing::Not;
 // Python's parser, which knows nothing of how the text was made.
 bool is_well_formed(const std::string& svg) {
   FILE* python = popen(
-      "python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parseString(sys.stdin.buffer.read())'",
+      "python3 -c 'import sys, xml.dom.minidom; "
+      "xml.dom.minidom.parseString(sys.stdin.buffer.read())'",
       "w");
   if (python == nullptr) return false;
   const bool is_written = fwrite(svg.data(), 1, svg.size(), python) == svg.size();
@@ -63,12 +64,14 @@ TEST(SvgChartTest, PointsLieWhereTheirValuesAre) {
   chart.y = {.scale = Scale::kLogarithmic, .min = 1, .max = 100};
   chart.series.push_back({.points = {{0, 1}, {5, 10}, {10, 100}}});
   // The area is 70 to 700 by 36 to 354: its corners and its middle.
-  EXPECT_THAT(to_svg(chart, SvgPlace::kInPage), HasSubstr("\"M70.0 354.0 L385.0 195.0 L700.0 36.0\""));
+  EXPECT_THAT(to_svg(chart, SvgPlace::kInPage),
+              HasSubstr("\"M70.0 354.0 L385.0 195.0 L700.0 36.0\""));
 }
 
 TEST(SvgChartTest, WhatAnAxisCannotShowIsLeftOut) {
   Chart chart = roofline();
-  chart.series[1].points = {{0, 1}, {-1, 1}, {NAN, 1}, {1, std::numeric_limits<double>::infinity()}};
+  chart.series[1].points = {
+      {0, 1}, {-1, 1}, {NAN, 1}, {1, std::numeric_limits<double>::infinity()}};
   const std::string svg = to_svg(chart, SvgPlace::kOwnFile);
   EXPECT_EQ(count_of(svg, "<circle"), 0);
   EXPECT_THAT(svg, Not(HasSubstr("nan")));

@@ -1,0 +1,269 @@
+// `pagejit inspect`: what a kernel takes of a GPU, what its machine code does, and what the problem
+// allows: of a spec, which it compiles for the purpose, of a cubin, or of a stored entry. It needs
+// no GPU, and stores nothing.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cache/cache_maintenance.h"
+#include "generator/families.h"
+#include "generator/renderer.h"
+#include "generator/spec_parser.h"
+#include "runtime/jit/file_io.h"
+#include "runtime/metadata.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/engine_flags.h"
+#include "tools/cli/find_entry.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/work_flags.h"
+#include "tools/inspect/inspection.h"
+#include "tools/inspect/inspection_json.h"
+#include "tools/inspect/inspection_page.h"
+#include "tools/inspect/inspection_text.h"
+#include "tools/inspect/line_info_compiler.h"
+
+namespace pagejit::cli {
+namespace {
+
+// A cubin has some 50 KB; one of a library of kernels some hundred MB.
+constexpr size_t kMaxCubinBytes = size_t{512} << 20;
+
+struct InspectFlags {
+  std::string what;  // a cubin's file or the beginning of an entry's key
+  SpecFlags spec;
+  std::string spec_text;
+  EngineFlags engine;
+  std::string arch;
+  inspect::InspectOptions options;
+  std::optional<int> threads;
+  std::optional<int> dynamic_shared_bytes;
+  std::string html;
+  bool json = false;
+};
+
+Status usage(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
+
+Result<AnySpec> spec_of(const InspectFlags& flags) {
+  if (!flags.spec_text.empty()) {
+    if (flags.spec.has_spec()) return usage("--spec excludes --head-size and the like");
+    return parse_any_spec(flags.spec_text);
+  }
+  const Result<KernelSpec> spec = make_spec(flags.spec);
+  if (!spec) return spec.status();
+  return AnySpec(*spec);
+}
+
+Result<KernelSource> source_of(const AnySpec& spec, const Target& target) {
+  const Result<AnyConfig> config = plan_any(spec, target);
+  if (!config) return config.status();
+  return render(*config);
+}
+
+Result<inspect::Subject> compile_spec(const InspectFlags& flags) {
+  const Result<AnySpec> spec = spec_of(flags);
+  if (!spec) return spec.status();
+  if (flags.arch.empty()) return usage("--arch is missing");
+  const Result<Target> target = parse_target(flags.arch);
+  if (!target) return target.status().with_context("--arch");
+  if (target->is_host() || target->variant == TargetVariant::kPtx) {
+    return usage("--arch " + flags.arch + ": must be one that gives a cubin, like sm_90a");
+  }
+  const Result<KernelSource> source = source_of(*spec, *target);
+  if (!source) return source.status();
+  const Result<EngineOptions> options = make_engine_options(flags.engine, [](const auto&) {});
+  if (!options) return options.status();
+  jit::NvrtcSearch search;
+  search.explicit_path = options->nvrtc_path;
+  search.library_folder = jit::folder_of_this_library();
+  inspect::LineInfoCompiler compiler(std::move(search), /*threads=*/1);
+  const Result<CompiledImage> image = compiler.compile(*source);
+  if (!image) return image.status();
+  inspect::Subject subject;
+  subject.image = image->image;
+  subject.origin = "compiled now by " + image->compiler;
+  subject.source = *source;
+  subject.report = image->report;
+  return subject;
+}
+
+// Of what an entry says of itself, the configuration that this version has for its spec, if that is
+// how the entry is launched.
+std::optional<KernelSource> source_of_entry(const KernelMetadata& metadata) {
+  const Result<AnySpec> spec = parse_any_spec(metadata.spec);
+  const Result<Target> target = parse_target(metadata.target);
+  if (!spec || !target) return std::nullopt;
+  const Result<KernelSource> source = source_of(*spec, *target);
+  if (!source || source->kernel_name != metadata.symbol ||
+      parameter_abi(source->config) != metadata.abi ||
+      threads_per_cta(source->config) != static_cast<int>(metadata.threads_per_cta) ||
+      shared_bytes(source->config) != static_cast<int>(metadata.dynamic_shared_bytes)) {
+    return std::nullopt;
+  }
+  return *source;
+}
+
+Result<inspect::Subject> read_entry(const InspectFlags& flags) {
+  const Result<EngineOptions> options = make_engine_options(flags.engine, [](const auto&) {});
+  if (!options) return options.status();
+  const Result<cache::DirectoryChoice> choice = find_cache_directory(*options);
+  if (!choice) return choice.status();
+  cache::MaintenanceOptions maintenance;
+  maintenance.directory = *choice;
+  maintenance.read_only = true;
+  cache::CacheMaintenance directory(std::move(maintenance));
+  const Result<std::string> name = find_entry(directory, flags.what);
+  if (!name) return name.status();
+  const Result<cache::Entry> entry = directory.read(*name);
+  if (!entry) return entry.status();
+  inspect::Subject subject;
+  subject.image = entry->image;
+  subject.origin = "entry " + name->substr(0, name->size() - 4);  // without ".pjk"
+  const Result<KernelMetadata> metadata = parse_metadata(entry->metadata);
+  if (!metadata) return metadata.status();
+  const auto to_int = [](uint32_t value) { return static_cast<int>(value & 0x7fffffff); };
+  CompileReport report;
+  report.registers = to_int(metadata->registers);
+  report.spill_store_bytes = to_int(metadata->spill_store_bytes);
+  report.spill_load_bytes = to_int(metadata->spill_load_bytes);
+  report.stack_bytes = to_int(metadata->stack_bytes);
+  report.static_shared_bytes = to_int(metadata->static_shared_bytes);
+  subject.report = report;
+  subject.threads = to_int(metadata->threads_per_cta);
+  subject.dynamic_shared_bytes = to_int(metadata->dynamic_shared_bytes);
+  subject.source = source_of_entry(*metadata);
+  return subject;
+}
+
+bool is_key(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
+}
+
+Result<inspect::Subject> find_subject(const InspectFlags& flags) {
+  if (flags.what.empty()) return compile_spec(flags);
+  if (flags.spec.has_spec() || !flags.spec_text.empty() || !flags.arch.empty()) {
+    return usage(flags.what + ": a cubin or an entry excludes --arch, --spec, --head-size and the "
+                              "like");
+  }
+  if (!jit::is_file(flags.what) && is_key(flags.what)) return read_entry(flags);
+  const Result<std::string> bytes = jit::read_file(flags.what, kMaxCubinBytes);
+  // A file that the user named and that cannot be read is a matter of files.
+  if (!bytes) return Status(StatusCode::kCacheError, bytes.status().message());
+  inspect::Subject subject;
+  subject.image = *bytes;
+  subject.origin = flags.what;
+  subject.threads = flags.threads;
+  subject.dynamic_shared_bytes = flags.dynamic_shared_bytes;
+  return subject;
+}
+
+void print_inspection(InspectFlags flags, CommandContext& context) {
+  const Result<inspect::Subject> subject = find_subject(flags);
+  if (!subject) return context.fail(subject.status());
+  flags.options.environment = process_environment();
+  const Result<inspect::Inspection> inspection = inspect::inspect(*subject, flags.options);
+  if (!inspection) return context.fail(inspection.status());
+  if (!flags.html.empty()) {
+    const Status status =
+        write_output(flags.html, inspect::to_html(*inspection), context.out);
+    if (!status) return context.fail(status);
+    if (flags.html == "-") return;
+  }
+  if (flags.json) {
+    context.out << inspect::to_json(*inspection)
+                       .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
+  } else {
+    context.out << inspect::to_text(*inspection);
+  }
+}
+
+void add_problem_flags(CLI::App& command, InspectFlags* flags) {
+  inspect::Problem& problem = flags->options.problem;
+  const auto number = [&](const char* name, int* value, const char* help) {
+    command.add_option(name, *value, help)->type_name("N")->capture_default_str()->group("Problem");
+  };
+  number("--batch", &problem.batch, "Sequences, all alike");
+  number("--seq-len", &problem.seq_len, "Tokens of each, the new ones included");
+  command
+      .add_option("--query-len", problem.query_len,
+                  "New tokens of each (default: 1; for few 4, for many all, for shared 64)")
+      ->type_name("N")
+      ->group("Problem");
+  command
+      .add_option("--gpu", flags->options.gpu,
+                  "For the roofline: h200, h100, b200, a100-80, l40s, rtx4090 and so on (default: "
+                  "the first that the kernel runs on)")
+      ->type_name("NAME")
+      ->group("Problem");
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Registers, occupancy, machine code, pipeline and roofline of a kernel");
+  const auto flags = std::make_shared<InspectFlags>();
+  command
+      ->add_option("WHAT", flags->what,
+                   "A cubin, or the beginning of the key of a stored entry; else give a spec")
+      ->type_name("FILE|KEY");
+  add_spec_flags(*command, &flags->spec, false);
+  command
+      ->add_option("--spec", flags->spec_text,
+                   "A spec of any family as `cache ls` and traces have it, instead of the flags")
+      ->type_name("TEXT")
+      ->group("What");
+  command->add_option("--arch,-a", flags->arch, "Of a spec: sm_80, sm_90a, sm_100f")
+      ->type_name("ARCH")
+      ->group("What");
+  command
+      ->add_option("--kernel", flags->options.symbol, "Which kernel of a cubin that has several")
+      ->type_name("NAME")
+      ->group("What");
+  const auto of_cubin = [&](const char* name, std::optional<int>* value, const char* help) {
+    command->add_option(name, *value, help)
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber)
+        ->group("What");
+  };
+  of_cubin("--threads", &flags->threads, "Of a cubin: threads per CTA (default: its launch bound)");
+  of_cubin("--dynamic-shared", &flags->dynamic_shared_bytes,
+           "Of a cubin: bytes of dynamic shared memory per CTA, which it does not tell");
+  add_problem_flags(*command, flags.get());
+  command
+      ->add_option("--cache-dir", flags->engine.cache_dir,
+                   "Where a KEY is looked for (PAGEJIT_CACHE_DIR; default: the user's)")
+      ->type_name("DIR")
+      ->group("How");
+  command
+      ->add_option("--nvrtc", flags->engine.nvrtc,
+                   "libnvrtc.so, or the folder that holds it (PAGEJIT_NVRTC)")
+      ->type_name("PATH")
+      ->group("How");
+  command
+      ->add_option("--nvdisasm", flags->options.nvdisasm,
+                   "nvdisasm, or the folder that holds it (default: searched)")
+      ->type_name("PATH")
+      ->group("How");
+  command->add_flag("--json", flags->json, "JSON instead of text")->group("How");
+  command
+      ->add_option("--html", flags->html,
+                   "Also a page with the source beside its machine code; - is the standard output")
+      ->type_name("FILE")
+      ->group("How");
+  command->footer(
+      "Needs no GPU and stores nothing; numbers are those of the compile log, the cubin and the "
+      "machine code.\n\n"
+      "Examples:\n"
+      "  pagejit inspect --head-size 128 --group-size 4 --arch sm_90a\n"
+      "  pagejit inspect --head-size 128 --group-size 4 --queries many --causal --arch sm_80 "
+      "--gpu a100-80 --batch 1 --seq-len 16384\n"
+      "  pagejit inspect --head-size 128 --group-size 4 --arch sm_90a --html kernel.html\n"
+      "  pagejit inspect kernel.cubin --dynamic-shared 65536\n"
+      "  pagejit inspect 3f9a0c --json");
+  command->callback([flags, &context] {
+    if (flags->spec.num_kv_heads) flags->options.problem.num_kv_heads = *flags->spec.num_kv_heads;
+    print_inspection(*flags, context);
+  });
+}
+
+}  // namespace pagejit::cli

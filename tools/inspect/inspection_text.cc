@@ -1,0 +1,163 @@
+#include "tools/inspect/inspection_text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "generator/families.h"
+#include "tools/cli/text_table.h"
+#include "tools/inspect/number_text.h"
+#include "tools/inspect/pipeline_drawing.h"
+
+namespace pagejit::inspect {
+namespace {
+
+// Numbers to the right but for the first column and, where it holds words, the last.
+std::string aligned(const Table& table, bool last_is_words) {
+  if (table.empty()) return "";
+  std::vector<cli::TableColumn> columns;
+  for (size_t i = 0; i < table[0].size(); ++i) {
+    const bool is_words = i == 0 || (last_is_words && i + 1 == table[0].size());
+    columns.push_back({table[0][i], is_words ? cli::Align::kLeft : cli::Align::kRight});
+  }
+  cli::TextTable text(columns);
+  for (size_t i = 1; i < table.size(); ++i) text.add_row(table[i]);
+  return text.to_string();
+}
+
+std::string heading(const std::string& text) {
+  return "\n" + text + "\n" + std::string(text.size(), '=') + "\n";
+}
+
+std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%04llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string head_text(const Inspection& i) {
+  std::string text = "kernel   " + i.symbol + "\n";
+  if (i.config) text += "spec     " + spec_text(*i.config) + "\n";
+  text += "target   " + i.target.to_string() + "\n";
+  text += "origin   " + i.origin + "\n";
+  if (!i.tool.empty()) text += "made by  " + i.tool + "\n";
+  return text;
+}
+
+// "128-bit 16, 32-bit 4".
+std::string widths_of(const SassMix& mix, SassClass c) {
+  std::string text;
+  for (auto entry = mix.by_width.rbegin(); entry != mix.by_width.rend(); ++entry) {
+    if (entry->first.first != c) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(entry->second) + " of " +
+            std::to_string(entry->first.second / 8) + " B";
+  }
+  return text;
+}
+
+std::string sass_text(const Inspection& i) {
+  std::string text = heading("Instructions (SASS)");
+  if (!i.sass) return text + i.no_sass + "\n";
+  const std::string loop = describe_main_loop(i);
+  text += loop.empty() ? "it has no loop\n" : "main loop: " + loop + "\n";
+  return text + "\n" + aligned(mix_table(i), true);
+}
+
+std::string roofline_text(const Inspection& i) {
+  if (i.attention_spec() == nullptr) {
+    return heading("Roofline") +
+           (i.config ? "only of attention kernels\n"
+                     : "it takes a spec: of a bare cubin no problem is known\n");
+  }
+  if (!i.roofline) {
+    return heading("Roofline") + "no GPU that runs " + i.target.to_string() +
+           " is in the table of GPUs\n";
+  }
+  return heading("Roofline on " + std::string(i.gpu->title)) +
+         explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu) +
+         "bytes are those of every key once, whatever masks hide; GPU: " + i.gpu->source + "\n" +
+         (i.target.sm >= 90 && i.target.sm < 110
+              ? "the rate of products is that of wgmma or tcgen05; these kernels use mma.sync\n"
+              : "");
+}
+
+}  // namespace
+
+Table resource_table(const Inspection& i) {
+  Table table = {{"resource", "value", "from"}};
+  const auto add = [&](const char* name, const Sourced& number) {
+    table.push_back({name, number.source.empty() ? "-" : with_commas(number.value),
+                     number.source.empty() ? "not known" : number.source});
+  };
+  add("threads per CTA", i.threads);
+  add("registers per thread", i.registers);
+  add("spill stores, bytes", i.spill_store_bytes);
+  add("spill loads, bytes", i.spill_load_bytes);
+  add("stack per thread, bytes", i.stack_bytes);
+  add("static shared memory, bytes", i.static_shared_bytes);
+  add("dynamic shared memory, bytes", i.dynamic_shared_bytes);
+  add("barriers", i.barriers);
+  table.push_back({"code, bytes", with_commas(static_cast<int64_t>(i.code_bytes)), "cubin"});
+  return table;
+}
+
+Table occupancy_table(const Inspection& i) {
+  Table table = {{"GPU", "SMs", "CTAs/SM", "warps/SM", "occupancy", "by registers", "by shared",
+                  "by warps", "by CTAs", "by barriers", "limit"}};
+  for (const GpuOccupancy& row : i.occupancy) {
+    const Occupancy& o = row.occupancy;
+    table.push_back({row.gpu.title, std::to_string(row.gpu.num_sms), std::to_string(o.ctas),
+                     std::to_string(o.warps) + " of " + std::to_string(o.max_warps),
+                     percent(o.fraction()), std::to_string(o.by_registers),
+                     std::to_string(o.by_shared), std::to_string(o.by_warps),
+                     std::to_string(o.by_ctas), std::to_string(o.by_barriers), o.limit});
+  }
+  return table;
+}
+
+Table mix_table(const Inspection& i) {
+  Table table = {{"class", "kernel", "main loop", "of the loop", "widths in the loop"}};
+  if (!i.sass) return table;
+  const SassLoop* loop = main_loop(*i.sass);
+  const SassMix all = count_mix(*i.sass);
+  const SassMix inner = loop == nullptr ? SassMix{} : count_mix(*i.sass, *loop);
+  std::vector<SassClass> classes;
+  for (size_t c = 0; c < kNumSassClasses; ++c) classes.push_back(static_cast<SassClass>(c));
+  for (const SassClass c : classes) {
+    if (all.of(c) == 0) continue;
+    table.push_back({std::string(class_name(c)), with_commas(all.of(c)), with_commas(inner.of(c)),
+                     inner.total == 0 ? "-" : percent(double(inner.of(c)) / inner.total),
+                     widths_of(inner, c)});
+  }
+  table.push_back({"all", with_commas(all.total), with_commas(inner.total), "", ""});
+  return table;
+}
+
+std::string describe_main_loop(const Inspection& i) {
+  const SassLoop* loop = i.sass ? main_loop(*i.sass) : nullptr;
+  if (loop == nullptr) return "";
+  const auto& instructions = i.sass->instructions;
+  return with_commas(count_mix(*i.sass, *loop).total) + " instructions from " +
+         hex(instructions[loop->begin].address) + " to " +
+         hex(instructions[loop->end - 1].address) + ", the loop with the most " +
+         (count_mix(*i.sass, *loop).of(SassClass::kMatrixProduct) > 0 ? "matrix products"
+                                                                      : "loads") +
+         " of " + std::to_string(i.sass->loops.size());
+}
+
+std::string to_text(const Inspection& i) {
+  std::string text = head_text(i);
+  text += heading("Resources") + aligned(resource_table(i), true);
+  for (const std::string& sentence : i.contradictions) text += sentence + "\n";
+  text += heading("Occupancy");
+  if (i.dynamic_shared_bytes.source.empty()) {
+    text += "without dynamic shared memory, which a cubin does not tell (--dynamic-shared)\n";
+  }
+  text += i.occupancy.empty() ? "no GPU that runs " + i.target.to_string() +
+                                    " is in the table of GPUs\n"
+                              : aligned(occupancy_table(i), true);
+  if (i.config) text += heading("Pipeline") + draw_pipeline(*i.config);
+  return text + roofline_text(i) + sass_text(i);
+}
+
+}  // namespace pagejit::inspect

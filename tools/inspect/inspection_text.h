@@ -1,0 +1,21 @@
+// An inspection for people: text in sections, each with a heading. Thread-safety: a free function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/inspect/inspection.h"
+
+namespace pagejit::inspect {
+
+std::string to_text(const Inspection& inspection);
+
+// The rows of its tables, for the page too: cells of text, the first row being titles.
+using Table = std::vector<std::vector<std::string>>;
+Table resource_table(const Inspection& inspection);   // what, how much, where it was read
+Table occupancy_table(const Inspection& inspection);  // a row for each GPU
+Table mix_table(const Inspection& inspection);        // classes, of the kernel and its main loop
+// "instructions [0x0a40, 0x1c40) of the kernel"; "" where it has no loop.
+std::string describe_main_loop(const Inspection& inspection);
+
+}  // namespace pagejit::inspect
