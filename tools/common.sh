@@ -57,3 +57,27 @@ find_toolkit() {
   done
   return 1
 }
+
+# find_nvdisasm: prints its path; fails where there is none.
+find_nvdisasm() {
+  local candidate
+  for candidate in "$(command -v nvdisasm || true)" "${CUDA_HOME:-}/bin/nvdisasm" /usr/local/cuda*/bin/nvdisasm \
+    "$deps"/python/nvidia/cu13/bin/nvdisasm; do
+    if [ -x "$candidate" ]; then
+      echo "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# fetch_nvdisasm: NVIDIA's wheel, 4 MB, into .deps/python. It reads the cubins of older compilers too.
+fetch_nvdisasm() {
+  local wheels
+  mkdir -p "$deps/python"
+  wheels=$(mktemp -d "$deps/wheels.XXXXXX")
+  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: -d "$wheels" 'nvidia-cuda-nvdisasm==13.2.*'
+  python3 -m zipfile -e "$wheels"/nvidia_cuda_nvdisasm*.whl "$deps/python"
+  rm -rf "$wheels"
+  chmod +x "$deps/python/nvidia/cu13/bin/nvdisasm"
+}

@@ -16,26 +16,11 @@ esac
 pagejit=$root/build/release/tools/pagejit
 [ -x "$pagejit" ] || fail "$pagejit is missing; run tools/quickstart.sh"
 
-# find_nvdisasm: prints its path.
-find_nvdisasm() {
-  local candidate
-  for candidate in "$(command -v nvdisasm || true)" "${CUDA_HOME:-}/bin/nvdisasm" /usr/local/cuda*/bin/nvdisasm \
-    "$deps"/python/nvidia/cu13/bin/nvdisasm; do
-    if [ -x "$candidate" ]; then
-      echo "$candidate"
-      return 0
-    fi
-  done
-  return 1
-}
-
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if ! nvdisasm=$(find_nvdisasm); then
   say "fetching nvidia-cuda-nvdisasm" >&2
-  python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: -d "$work" 'nvidia-cuda-nvdisasm==13.2.*'
-  python3 -m zipfile -e "$work"/nvidia_cuda_nvdisasm*.whl "$deps/python"
-  chmod +x "$deps/python/nvidia/cu13/bin/nvdisasm"
+  fetch_nvdisasm
   nvdisasm=$(find_nvdisasm) || fail "the wheel holds no nvdisasm where it is looked for ($deps/python/nvidia/cu13/bin)"
 fi
 

@@ -5,7 +5,8 @@
 #
 # --check only says what is missing (exit 1 if anything). Debian packages are installed with apt-get (through sudo where
 # one is not root). Where no CUDA toolkit of 12.4 or later is found (CUDA_HOME, /usr/local/cuda*), NVRTC and cuda.h come
-# from NVIDIA's wheels on PyPI, about 92 MB, unpacked in .deps/python; no driver, no GPU and no nvcc is needed.
+# from NVIDIA's wheels on PyPI, about 92 MB, unpacked in .deps/python; no driver, no GPU and no nvcc is needed. So does
+# nvdisasm (4 MB) where no toolkit has it.
 # PAGEJIT_CUDA_WHEEL=13|12 takes the wheels of that version even where a toolkit is installed.
 set -euo pipefail
 # shellcheck source=tools/common.sh
@@ -15,7 +16,7 @@ check_only=no
 case "${1:-}" in
   "") ;;
   --check) check_only=yes ;;
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -h | --help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   *) fail "unknown argument $1 (known: --check)" ;;
 esac
 wheel=${PAGEJIT_CUDA_WHEEL:-}
@@ -85,11 +86,19 @@ if [ -n "$wheel" ]; then
   cuda="$(wheel_include "$wheel") $(wheel_lib "$wheel")"
 fi
 
+# nvdisasm, which `pagejit inspect` prints machine code with; toolkits have it, wheels of NVRTC do not.
+wants_nvdisasm=no
+if ! find_nvdisasm >/dev/null; then
+  wants_nvdisasm=yes
+  python3 -m pip --version >/dev/null 2>&1 || [[ " ${missing[*]} " = *" python3-pip "* ]] || missing+=(python3-pip)
+fi
+
 if [ "$check_only" = yes ]; then
   [ ${#missing[@]} -eq 0 ] || echo "missing Debian packages: ${missing[*]}"
   [ "$fetch_nginx" = no ] || echo "missing: the Debian package nginx, unpacked in .deps"
   [ "$fetch_wheels" = no ] || echo "missing: NVIDIA's wheels for CUDA $wheel (NVRTC and cuda.h)"
-  [ ${#missing[@]} -eq 0 ] && [ "$fetch_nginx" = no ] && [ "$fetch_wheels" = no ]
+  [ "$wants_nvdisasm" = no ] || echo "missing: NVIDIA's wheel nvidia-cuda-nvdisasm"
+  [ ${#missing[@]} -eq 0 ] && [ "$fetch_nginx" = no ] && [ "$fetch_wheels" = no ] && [ "$wants_nvdisasm" = no ]
   exit
 fi
 
@@ -138,6 +147,11 @@ if [ "$fetch_wheels" = yes ]; then
   for file in "$wheels"/*.whl; do python3 -m zipfile -e "$file" "$deps/python"; done
   rm -rf "$wheels"
   wheels_are_unpacked "$wheel" || fail "the wheels hold no cuda.h and libnvrtc where they are looked for ($cuda)"
+fi
+
+if [ "$wants_nvdisasm" = yes ]; then
+  say "fetching nvidia-cuda-nvdisasm"
+  downloading fetch_nvdisasm
 fi
 
 # ---- Proof that NVRTC can be loaded, its builtins included -----------------------------------------------------------

@@ -26,7 +26,9 @@ json mix_of(const SassListing& sass, SassLoop range) {
     if (!widths.empty()) entry["by_bytes"] = widths;
     classes[std::string(class_name(static_cast<SassClass>(c)))] = entry;
   }
-  return {{"instructions", mix.total}, {"classes", classes}, {"operations", mix.by_operation}};
+  return {{"instructions", mix.total},
+          {"no_operations", mix.no_operations},
+          {"classes", classes}, {"operations", mix.by_operation}};
 }
 
 json sass_of(const Inspection& i) {

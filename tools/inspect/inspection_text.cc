@@ -137,12 +137,12 @@ std::string describe_main_loop(const Inspection& i) {
   const SassLoop* loop = i.sass ? main_loop(*i.sass) : nullptr;
   if (loop == nullptr) return "";
   const auto& instructions = i.sass->instructions;
-  return with_commas(count_mix(*i.sass, *loop).total) + " instructions from " +
-         hex(instructions[loop->begin].address) + " to " +
-         hex(instructions[loop->end - 1].address) + ", the loop with the most " +
-         (count_mix(*i.sass, *loop).of(SassClass::kMatrixProduct) > 0 ? "matrix products"
-                                                                      : "loads") +
-         " of " + std::to_string(i.sass->loops.size());
+  const SassMix mix = count_mix(*i.sass, *loop);
+  return with_commas(mix.total) + " instructions and " + with_commas(mix.no_operations) +
+         " no-operations, " + hex(instructions[loop->begin].address) + " to " +
+         hex(instructions[loop->end - 1].address) + "; of " +
+         std::to_string(i.sass->loops.size()) + " loops the one with the most " +
+         (mix.of(SassClass::kMatrixProduct) > 0 ? "matrix products" : "loads");
 }
 
 std::string to_text(const Inspection& i) {

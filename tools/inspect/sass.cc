@@ -191,7 +191,10 @@ SassMix count_mix(const SassListing& listing, SassLoop range) {
   SassMix mix;
   for (size_t i = range.begin; i < std::min(range.end, listing.instructions.size()); ++i) {
     const std::string& opcode = listing.instructions[i].opcode;
-    if (opcode.starts_with("NOP")) continue;
+    if (opcode.starts_with("NOP")) {
+      ++mix.no_operations;
+      continue;
+    }
     const SassClass c = class_of(opcode);
     ++mix.total;
     ++mix.by_class[static_cast<size_t>(c)];

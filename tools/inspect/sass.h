@@ -46,9 +46,10 @@ SassListing parse_sass(std::string_view text, std::string_view symbol);
 // most loads; of several the shortest, so that a loop around it does not count. Null: no loop.
 const SassLoop* main_loop(const SassListing& listing);
 
-// How many instructions of each kind; no-operations count nowhere.
+// How many instructions of each kind.
 struct SassMix {
-  int total = 0;
+  int total = 0;          // no-operations left out, as in all below
+  int no_operations = 0;  // for alignment
   std::array<int, kNumSassClasses> by_class = {};
   // Loads, stores and copies of each class and width in bits.
   std::map<std::pair<SassClass, int>, int> by_width;
