@@ -21,6 +21,7 @@
 #include "cache/cache_directory.h"
 #include "cache/file_system.h"
 #include "cache/process_lock.h"
+#include "runtime/jit/environment.h"
 #include "tools/cli/doctor_checks.h"
 
 namespace pagejit::cli {
@@ -241,11 +242,8 @@ void examine_cache(const EngineOptions& options, DoctorReport& report, cache::Fi
                    "every process compiles all of its kernels; remove PAGEJIT_CACHE=off");
     return;
   }
-  const cache::DirectoryChoice choice = cache::resolve_cache_directory(
-      options.cache_dir, [](const std::string& name) -> std::optional<std::string> {
-        const char* value = std::getenv(name.c_str());
-        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-      });
+  const cache::DirectoryChoice choice =
+      cache::resolve_cache_directory(options.cache_dir, process_environment());
   if (choice.path.empty()) {
     report.warning("cache directory", "none: " + choice.reason,
                    std::string("kernels are kept in memory only, and compiled by every process; ") +

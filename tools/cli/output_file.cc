@@ -8,18 +8,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+
+#include "runtime/jit/environment.h"
 
 namespace pagejit::cli {
 namespace {
 
 Status io_error(const std::string& path, const std::string& what, int error) {
   return Status(StatusCode::kCacheError, path + ": " + what + ": " + std::strerror(error));
-}
-
-std::optional<std::string> environment_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 }  // namespace
@@ -39,7 +35,7 @@ Status write_output(const std::string& path, const std::string& text, std::ostre
 
 Result<cache::DirectoryChoice> find_cache_directory(const EngineOptions& options) {
   cache::DirectoryChoice choice =
-      cache::resolve_cache_directory(options.cache_dir, environment_variable);
+      cache::resolve_cache_directory(options.cache_dir, process_environment());
   if (choice.path.empty()) {
     return Status(StatusCode::kCacheError,
                   "there is no cache directory to store kernels in: " + choice.reason);
