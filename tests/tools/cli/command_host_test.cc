@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -109,6 +110,50 @@ TEST(PrecompileHostTest, ShardsTogetherAreTheManifest) {
   EXPECT_EQ(whole.exit_code, 0) << whole.err;
   EXPECT_EQ(std::count(whole.out.begin(), whole.out.end(), '\n'), 5);
   EXPECT_THAT(run({"--arch", "host_80"}).out, HasSubstr("5 kernels, 0 of them for --arch\n"));
+}
+
+TEST(PrecompileHostTest, BundlesOfShardsMergeToTheOneOfAWholeRun) {
+  const CommandRunner shards, whole;
+  const auto precompile = [](const CommandRunner& runner, std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"precompile", "--manifest", runner.write_file("fleet.json", kManifest)});
+    return runner.run(flags);
+  };
+  const std::string fleet = whole.folder() + "/fleet.pjb";
+  const CommandResult made = precompile(whole, {"--output", fleet});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  const std::string parts[] = {shards.folder() + "/1.pjb", shards.folder() + "/2.pjb"};
+  EXPECT_EQ(precompile(shards, {"--shard", "1/2", "-o", parts[0]}).exit_code, 0);
+  EXPECT_EQ(precompile(shards, {"--shard", "2/2", "-o", parts[1]}).exit_code, 0);
+  const std::string merged = shards.folder() + "/merged.pjb";
+  const CommandResult merge = shards.run({"bundle", "merge", parts[1], parts[0], "-o", merged});
+  EXPECT_EQ(merge.exit_code, 0) << merge.err;
+  const std::string bytes = CommandRunner::read_file(fleet);
+  EXPECT_GT(bytes.size(), 1000u);
+  EXPECT_TRUE(CommandRunner::read_file(merged) == bytes);
+  EXPECT_FALSE(CommandRunner::read_file(parts[0]) == bytes);
+
+  // On a machine that has nothing else.
+  const CommandRunner fresh;
+  const CommandResult verified = precompile(fresh, {"--verify", "--bundle", merged});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  const CommandResult half = precompile(fresh, {"--verify", "--bundle", parts[0]});
+  EXPECT_EQ(half.exit_code, 5);
+  EXPECT_THAT(half.out, HasSubstr("5 kernels: 0 compiled, 3 cached, 2 missing"));
+}
+
+TEST(PrecompileHostTest, ABundleIsNotWrittenWhereAKernelFailed) {
+  CommandRunner runner;
+  const std::string output = runner.folder() + "/fleet.pjb";
+  runner.set_variable("PAGEJIT_HOST_CXX",
+                      runner.write_script("c++", R"([ "$1" = --version ] && exec c++ "$@"
+exit 1
+)"));
+  const CommandResult result = runner.run(
+      {"precompile", "--manifest", runner.write_file("fleet.json", kManifest), "--output", output});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("is not written, since not all of its kernels were made"));
+  EXPECT_FALSE(std::filesystem::exists(output));
 }
 
 TEST(PrecompileHostTest, CompiledAgainTheImagesAreTheSame) {

@@ -16,11 +16,6 @@
 namespace pagejit::cli {
 namespace {
 
-std::string read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(stream), {});
-}
-
 void redirect(const std::string& path, int fd) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   dup2(file, fd);
@@ -37,6 +32,11 @@ CommandRunner::CommandRunner() {
 CommandRunner::~CommandRunner() {
   std::error_code error;
   std::filesystem::remove_all(folder_, error);
+}
+
+std::string CommandRunner::read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
 std::string CommandRunner::write_file(const std::string& name, const std::string& text) const {

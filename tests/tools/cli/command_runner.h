@@ -26,6 +26,9 @@ class CommandRunner {
   const std::string& folder() const { return folder_; }
   std::string write_file(const std::string& name, const std::string& text) const;
 
+  // "" where there is none.
+  static std::string read_file(const std::string& path);
+
   // A program of the folder: a shell script that `text` is the body of.
   std::string write_script(const std::string& name, const std::string& text) const;
 
