@@ -1,0 +1,43 @@
+// AttentionLayer: what pagejit does in a step of an engine. The new tokens' K and V go into the
+// paged cache, then their queries attend to everything that is in it. One thread.
+#pragma once
+
+#include <pagejit/engine.h>
+
+#include <vector>
+
+#include "cuda_driver.h"
+#include "model.h"
+#include "paged_cache.h"
+
+// The new tokens of a step, those of the first sequence first. Every sequence has one (a decode
+// step) or more (a prefill, or a chunk of one).
+struct Step {
+  std::vector<Sequence*> sequences;
+  std::vector<int32_t> num_new_tokens;  // of each sequence
+  std::vector<Bf16> q;                  // [tokens, kNumHeads, kHeadSize]
+  std::vector<Bf16> k;                  // [tokens, kNumKvHeads, kHeadSize]
+  std::vector<Bf16> v;
+};
+
+class AttentionLayer {
+ public:
+  // Prepares all kernels: from pagejit's cache where this program ran before, else compiled now.
+  AttentionLayer(const CudaDriver& cuda, pagejit::Engine& engine);
+
+  // The attention of every new token over its sequence up to itself: as Step::q. The sequences
+  // have their new tokens when this returns.
+  std::vector<Bf16> run(PagedCache& cache, const Step& step);
+
+  // Gives every second block of each sequence's table the id of the first: the fault that the
+  // program's checks must find.
+  void break_block_tables() { is_broken_ = true; }
+
+ private:
+  const CudaDriver& cuda_;
+  pagejit::CacheWriteKernel write_;
+  pagejit::Kernel prefill_;
+  pagejit::Kernel decode_;
+  DeviceBuffer workspace_;
+  bool is_broken_ = false;
+};
