@@ -87,7 +87,7 @@ Status run_attention_suite(const Suite& suite, BenchDevice& device, double read,
                    contiguous_us > 0 ? format("%+.1f %%", 100 * (us / contiguous_us - 1)) : ""});
     json->push_back(to_json(*r, read));
   }
-  context.out << table.to_string() << "\n";
+  context.out << table.to_string(context.out_terminal) << "\n";
   return Status::ok();
 }
 
@@ -113,7 +113,7 @@ Status run_cascade_suite(BenchDevice& device, double read, CommandContext& conte
                    format("%.2f", r->flat.median_us), format("%.2f", r->speedup())});
     json->push_back(to_json(*r, read));
   }
-  context.out << table.to_string() << "\n";
+  context.out << table.to_string(context.out_terminal) << "\n";
   return Status::ok();
 }
 

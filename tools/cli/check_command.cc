@@ -7,6 +7,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/shipped_models.h"
 #include "tools/cli/text_table.h"
+#include "tools/cli/word_checks.h"
 
 namespace pagejit::cli {
 namespace {
@@ -73,7 +74,7 @@ class CheckRun {
       }
     }
     ++num_checks_;
-    table_.add_row(std::move(row));
+    table_.add_row(std::move(row), report && report->passed ? Style::kPlain : Style::kBad);
     json_ += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
 
@@ -81,7 +82,8 @@ class CheckRun {
   void finish(size_t num_wanted) {
     const bool json_to_out = flags_.json_path == "-";
     if (!json_to_out) {
-      context_.out << table_.to_string() << num_passed_ << " of " << num_wanted << " checks passed";
+      context_.out << table_.to_string(context_.out_terminal) << num_passed_ << " of " << num_wanted
+                   << " checks passed";
       if (num_checks_ < num_wanted)
         context_.out << ", " << num_wanted - num_checks_ << " not started";
       context_.out << "\n";
@@ -193,6 +195,7 @@ void add_check_command(CLI::App& app, CommandContext& context) {
       ->add_option("--arch,-a", flags->session.arch,
                    "What the emulator stands for: sm_80, sm_90a, ... (default sm_90)")
       ->type_name("ARCH")
+      ->check(target_words())
       ->group("What");
   command->add_option("--seed", flags->seed, "Of the first batch; the next has seed + 1")
       ->type_name("N");

@@ -7,24 +7,28 @@
 #include <ostream>
 
 #include "tools/cli/exit_code.h"
+#include "tools/cli/terminal.h"
 
 namespace pagejit::cli {
 
 struct CommandContext {
   std::ostream& out;  // results
   std::ostream& err;  // progress, warnings and errors
-  bool err_is_terminal = false;
   // Set once the user pressed Ctrl-C: finish what is running, start nothing more.
   const std::atomic<bool>& interrupted;
+  Terminal out_terminal = {};
+  Terminal err_terminal = {};
   ExitCode exit_code = ExitCode::kOk;
+  bool told_interrupt = false;  // else it is told at the end
 
   // Prints "pagejit: sentence", with the detail (a compile log) below it, and keeps the worse exit
   // code.
   void fail(const Status& status) { fail(status, exit_code_of(status)); }
   void fail(const Status& status, ExitCode code) {
-    err << "pagejit: " << status.message() << "\n";
+    err << styled("pagejit:", Style::kBad, err_terminal) << " " << status.message() << "\n";
     if (!status.detail().empty()) err << status.detail() << "\n";
     exit_code = worse(exit_code, code);
+    if (status.code() == StatusCode::kCancelled) told_interrupt = true;
   }
 };
 

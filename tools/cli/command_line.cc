@@ -1,9 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include "tools/cli/commands.h"
+#include "tools/cli/help_format.h"
 #include "tools/cli/version.h"
+#include "tools/cli/word_checks.h"
 
 namespace pagejit::cli {
 namespace {
@@ -17,16 +20,17 @@ std::string one_sentence(std::string text) {
   return text;
 }
 
-// "pagejit precompile" for the subcommand that was asked for.
-std::string program_of(const CLI::App& app) {
-  for (const CLI::App* command : app.get_subcommands()) return "pagejit " + command->get_name();
-  return "pagejit";
+void complain(const CLI::App& app, const std::string& sentence, CommandContext& context) {
+  const std::string program = full_name(innermost_command(app));
+  context.err << styled(program + ":", Style::kBad, context.err_terminal) << " " << sentence
+              << (sentence.ends_with('?') ? " See " : "; see ") << program << " --help\n";
+  context.exit_code = ExitCode::kUsage;
 }
 
 void parse_and_run(int argc, const char* const* argv, CommandContext& context) {
   CLI::App app("Makes, checks and measures kernels for paged attention.", "pagejit");
   app.set_version_flag("--version", version_text());
-  app.get_formatter()->column_width(32);
+  app.formatter(std::make_shared<HelpFormatter>(context.out_terminal));
   app.footer(std::string("Examples:\n"
                          "  pagejit precompile --model Llama-3.1-8B/config.json --arch sm_90a\n"
                          "  pagejit demo\n"
@@ -44,10 +48,9 @@ void parse_and_run(int argc, const char* const* argv, CommandContext& context) {
   } catch (const CLI::CallForVersion&) {
     context.out << version_text() << "\n";
   } catch (const CLI::ParseError& error) {
-    const std::string program = program_of(app);
-    context.err << program << ": " << one_sentence(error.what()) << "; see " << program
-                << " --help\n";
-    context.exit_code = ExitCode::kUsage;
+    // What is required may be missing because its name is misspelt.
+    const std::string unknown = unknown_word(app);
+    complain(app, unknown.empty() ? one_sentence(error.what()) : unknown, context);
   }
 }
 
@@ -76,6 +79,10 @@ int run_command_line(int argc, const char* const* argv, CommandContext& context)
     parse_and_run(argc, argv, context);
   } catch (const std::exception& error) {
     context.fail(Status(StatusCode::kInternal, std::string("unexpected: ") + error.what()));
+  }
+  if (context.interrupted.load()) {
+    context.exit_code = worse(context.exit_code, ExitCode::kInterrupted);
+    if (!context.told_interrupt) context.fail(Status(StatusCode::kCancelled, "interrupted"));
   }
   context.out.flush();
   return static_cast<int>(context.exit_code);

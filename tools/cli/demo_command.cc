@@ -71,7 +71,7 @@ class Demo {
     for (const WorkItem& item : work.items) run_kernel(item);
   }
 
-  std::string table() const { return table_.to_string(); }
+  std::string table() const { return table_.to_string(context_.out_terminal); }
   size_t num_rows() const { return table_.num_rows(); }
   size_t num_passed() const { return num_passed_; }
 
@@ -145,7 +145,7 @@ class Demo {
                              item.model + " " + short_spec(item.spec) + ": " + report->sentence));
       }
     }
-    table_.add_row(std::move(row));
+    table_.add_row(std::move(row), report && report->passed ? Style::kPlain : Style::kBad);
   }
 
   // A missing NVRTC would be said for every kernel.

@@ -48,7 +48,8 @@ void examine(const DoctorFlags& flags, CommandContext& context) {
   examine_remote(options, report);
   if (!nvrtc.is_usable) context.exit_code = worse(context.exit_code, ExitCode::kEnvironment);
 
-  if (flags.json != "-") context.out << version_text() << "\n" << report.to_text();
+  if (flags.json != "-")
+    context.out << version_text() << "\n" << report.to_text(context.out_terminal);
   if (flags.json.empty()) return;
   const Status written =
       write_output(flags.json, report.to_json(version_text(), nvrtc.is_usable), context.out);

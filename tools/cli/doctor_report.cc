@@ -46,13 +46,16 @@ int DoctorReport::count(FindingLevel level) const {
                                         [&](const Finding& f) { return f.level == level; }));
 }
 
-std::string DoctorReport::to_text() const {
+std::string DoctorReport::to_text(const Terminal& terminal) const {
   constexpr size_t kLevelWidth = 9;  // "warning" and two blanks
   std::string text;
   for (const Finding& finding : findings_) {
     std::string level = level_name(finding.level);
     level.resize(kLevelWidth, ' ');
-    text += level + finding.topic + ": " + finding.text + "\n";
+    const Style style = finding.level == FindingLevel::kOk        ? Style::kGood
+                        : finding.level == FindingLevel::kWarning ? Style::kWarning
+                                                                  : Style::kBad;
+    text += styled(level, style, terminal) + finding.topic + ": " + finding.text + "\n";
     if (!finding.advice.empty()) {
       text += std::string(kLevelWidth + 2, ' ') + finding.advice + "\n";
     }

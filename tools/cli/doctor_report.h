@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/terminal.h"
+
 namespace pagejit::cli {
 
 // kProblem: something that was asked for cannot work. kWarning: it works, but not as well as it
@@ -34,7 +36,7 @@ class DoctorReport {
 
   // A line for each finding, "warning  topic: text", the advice indented below it; then a line with
   // the numbers of warnings and problems.
-  std::string to_text() const;
+  std::string to_text(const Terminal& terminal = {}) const;
   // {"version": ..., "can_compile": ..., "warnings": n, "problems": n, "findings": [{"level",
   // "topic", "text", "advice", "values"}]}, and a line feed.
   std::string to_json(const std::string& version, bool can_compile) const;

@@ -1,11 +1,11 @@
 // The PAGEJIT_* variables: which are set, and which look like a slip of the keyboard.
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 
 #include "cache/remote_url.h"
 #include "tools/cli/doctor_checks.h"
 #include "tools/models/config_reader.h"
+#include "tools/models/near_words.h"
 
 namespace pagejit::cli {
 namespace {
@@ -27,37 +27,6 @@ constexpr std::string_view kKnown[] = {
     // The scripts' and the tests'.
     "PAGEJIT_CUDA_WHEEL", "PAGEJIT_TEST_REQUIRE_COMPILERS", "PAGEJIT_UPDATE_GOLDEN"};
 
-// Levenshtein's: insertions, deletions and replacements of one character.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-// "" where nothing is near.
-std::string_view nearest(std::string_view name) {
-  constexpr size_t kFarthest = 3;  // more edits make another word
-  std::string_view best;
-  size_t least = kFarthest + 1;
-  for (const std::string_view known : kKnown) {
-    const size_t distance = edit_distance(name, known);
-    if (distance < least) {
-      least = distance;
-      best = known;
-    }
-  }
-  return best;
-}
-
 }  // namespace
 
 std::vector<std::string> known_variables() { return {std::begin(kKnown), std::end(kKnown)}; }
@@ -76,11 +45,11 @@ void examine_variables(const std::vector<std::string>& environment, DoctorReport
       report.ok("variable " + name, value.empty() ? "empty, as if it were not set" : value, values);
       continue;
     }
-    const std::string_view meant = nearest(name);
+    const std::string meant = models::nearest_word(name, known_variables());
     report.warning("variable " + name, "nothing reads it",
                    meant.empty() ? "remove it; EngineOptions (pagejit/options.h) names those that "
                                    "are read"
-                                 : "did you mean " + std::string(meant) + "?",
+                                 : "did you mean " + meant + "?",
                    values);
   }
 }

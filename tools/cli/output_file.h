@@ -9,8 +9,10 @@
 
 namespace pagejit::cli {
 
-// Writes `text` to `path` ("-": to `out`). kCacheError, exit code 4, with the reason where that
-// fails.
+// Writes `text` to `path` ("-": to `out`): a file appears whole or not at all, and what was there
+// stays until then. It keeps its mode; a new one has 0666 without the umask. What is no regular
+// file (/dev/stdout, a pipe) is written directly. kCacheError, exit code 4, with the reason where
+// that fails.
 Status write_output(const std::string& path, const std::string& text, std::ostream& out);
 
 // The directory that an engine with these options keeps its kernels in. kCacheError where there is

@@ -14,6 +14,7 @@
 #include "tools/cli/precompile_output.h"
 #include "tools/cli/precompile_repeat.h"
 #include "tools/cli/precompile_run.h"
+#include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 
 namespace pagejit::cli {
@@ -65,7 +66,8 @@ std::vector<PrecompileOutcome> run_pass(const std::vector<PrecompileJob>& jobs,
   std::vector<PrecompileOutcome> outcomes =
       run_precompile(jobs, function, threads, context.interrupted, progress);
   const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
-  *report += outcome_table(outcomes) + outcome_summary(outcomes, wall.count()) + "\n";
+  *report += outcome_table(outcomes, context.out_terminal) +
+             outcome_summary(outcomes, wall.count()) + "\n";
   print_failures(outcomes, context);
   context.exit_code = worse(context.exit_code, outcome_exit_code(outcomes));
   if (context.interrupted.load())
@@ -155,7 +157,7 @@ void precompile(const PrecompileFlags& flags, CommandContext& context) {
   std::string report;
   {
     const size_t passes = flags.reproducible ? 2 : 1;
-    Progress progress(context.err, context.err_is_terminal, list->jobs.size() * passes);
+    Progress progress(context.err, context.err_terminal, list->jobs.size() * passes);
     bar = &progress;
     run_list(flags, *engine, *options, list->jobs, &progress, context, &report);
     bar = nullptr;
@@ -188,6 +190,7 @@ void add_list_flags(CLI::App& command, ListFlags* flags) {
                   "Targets, separated by commas or repeated: sm_80, sm_90a, sm_100f, host, host_80 "
                   "(default: the first GPU's). Of manifests and traces only kernels for these")
       ->type_name("ARCH")
+      ->check(target_words())
       ->group("What");
   command
       .add_option("--shard", flags->shard,

@@ -88,7 +88,8 @@ std::vector<PrecompileOutcome> run_precompile(const std::vector<PrecompileJob>& 
   return outcomes;
 }
 
-std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes) {
+std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes,
+                          const Terminal& terminal) {
   TextTable table({{"target"},
                    {"dtype"},
                    {"head", Align::kRight},
@@ -118,9 +119,10 @@ std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes) {
       row.push_back(host ? "-" : format_count(info.spill_store_bytes + info.spill_load_bytes));
       row.push_back(format_count(info.shared_bytes));
     }
-    table.add_row(std::move(row));
+    const bool is_bad = outcome.result && !*outcome.result;
+    table.add_row(std::move(row), is_bad ? Style::kBad : Style::kPlain);
   }
-  return table.to_string();
+  return table.to_string(terminal);
 }
 
 std::string outcome_summary(const std::vector<PrecompileOutcome>& outcomes, double wall_ms) {

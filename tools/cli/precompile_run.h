@@ -38,7 +38,8 @@ std::vector<PrecompileOutcome> run_precompile(const std::vector<PrecompileJob>& 
                                               Progress* progress);
 
 // A row per kernel that is there: time, bytes, registers, spills, cached or compiled.
-std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes);
+std::string outcome_table(const std::vector<PrecompileOutcome>& outcomes,
+                          const Terminal& terminal = {});
 
 // "12 kernels: 10 compiled in 1,530 ms, 2 cached; 1 failed; 3 not started". wall_ms: of the whole
 // run.

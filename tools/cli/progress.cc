@@ -10,8 +10,8 @@ constexpr size_t kLineWidth = 44;
 
 }  // namespace
 
-Progress::Progress(std::ostream& stream, bool is_terminal, size_t total)
-    : stream_(stream), is_terminal_(is_terminal), total_(total) {
+Progress::Progress(std::ostream& stream, const Terminal& terminal, size_t total)
+    : stream_(stream), terminal_(terminal), total_(total) {
   draw("");
 }
 
@@ -20,7 +20,7 @@ Progress::~Progress() { erase(); }
 void Progress::step(const std::string& line) {
   const std::lock_guard lock(mutex_);
   ++done_;
-  if (is_terminal_) {
+  if (terminal_.is_terminal) {
     draw(line);
     return;
   }
@@ -38,7 +38,7 @@ void Progress::message(const std::string& line) {
 }
 
 void Progress::draw(const std::string& line) {
-  if (!is_terminal_ || total_ == 0) return;
+  if (!terminal_.is_terminal || total_ == 0) return;
   last_ = line.substr(0, kLineWidth);
   const size_t filled = kBarWidth * done_ / total_;
   stream_ << "\r\x1b[K[" << std::string(filled, '#') << std::string(kBarWidth - filled, '.') << "] "
@@ -46,7 +46,7 @@ void Progress::draw(const std::string& line) {
 }
 
 void Progress::erase() {
-  if (is_terminal_ && total_ != 0) stream_ << "\r\x1b[K" << std::flush;
+  if (terminal_.is_terminal && total_ != 0) stream_ << "\r\x1b[K" << std::flush;
 }
 
 }  // namespace pagejit::cli

@@ -8,11 +8,13 @@
 #include <ostream>
 #include <string>
 
+#include "tools/cli/terminal.h"
+
 namespace pagejit::cli {
 
 class Progress {
  public:
-  Progress(std::ostream& stream, bool is_terminal, size_t total);
+  Progress(std::ostream& stream, const Terminal& terminal, size_t total);
   // Removes the bar.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -30,7 +32,7 @@ class Progress {
 
   std::mutex mutex_;
   std::ostream& stream_;
-  const bool is_terminal_;
+  const Terminal terminal_;
   const size_t total_;
   size_t done_ = 0;
   std::string last_;

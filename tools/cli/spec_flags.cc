@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/cli/word_checks.h"
+
 namespace pagejit::cli {
 
 void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
@@ -44,9 +46,13 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
                   with_models ? "bf16, f16 or f32, instead of the model's (default bf16)"
                               : "bf16, f16 or f32 (default bf16)")
       ->type_name("TYPE")
+      ->check(data_type_word())
       ->group("What");
   const auto type = [&](const char* name, std::optional<std::string>* value, const char* help) {
-    command.add_option(name, *value, help)->type_name("TYPE")->group("What");
+    command.add_option(name, *value, help)
+        ->type_name("TYPE")
+        ->check(data_type_word())
+        ->group("What");
   };
   type("--q-dtype", &flags->q_dtype, "Of q, instead of --dtype: also f32, and fp8 with fp8 KV");
   type("--kv-dtype", &flags->kv_dtype,
@@ -65,6 +71,7 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
                   "rows (any strides), vllm (K [.., head_size/x, block_size, x], V [.., head_size, "
                   "block_size]) or, with --latent, ds_mla (rows of 656 bytes with their scales)")
       ->type_name("LAYOUT")
+      ->check(one_of({"rows", "vllm", "ds_mla"}))
       ->group("What");
   command
       .add_option(
@@ -73,6 +80,7 @@ void add_spec_flags(CLI::App& command, SpecFlags* flags, bool with_models) {
           "decode), many (prefill), shared (a prefix of several sequences); all but one take any "
           "number (default one)")
       ->type_name("N")
+      ->check(one_of({"one", "few", "many", "shared"}))
       ->group("What");
   command
       .add_flag("--causal", flags->causal,

@@ -7,13 +7,11 @@
 namespace pagejit::cli {
 namespace {
 
-// Terminal columns of UTF-8 text: bytes that start a character.
-size_t width_of(const std::string& text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; });
-}
+constexpr int kNarrowestColumn = 8;  // of cut text: fewer characters say nothing
+constexpr int kGap = 2;              // blanks between columns
 
-std::string padded(const std::string& text, size_t width, Align align) {
-  const std::string blanks(width - std::min(width, width_of(text)), ' ');
+std::string padded(const std::string& text, int width, Align align) {
+  const std::string blanks(static_cast<size_t>(std::max(0, width - columns_of(text))), ' ');
   return align == Align::kLeft ? text + blanks : blanks + text;
 }
 
@@ -21,30 +19,52 @@ std::string padded(const std::string& text, size_t width, Align align) {
 
 TextTable::TextTable(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
 
-void TextTable::add_row(std::vector<std::string> cells) {
+void TextTable::add_row(std::vector<std::string> cells, Style style) {
   cells.resize(columns_.size());
-  rows_.push_back(std::move(cells));
+  rows_.push_back({std::move(cells), style});
 }
 
-std::string TextTable::to_string() const {
-  std::vector<size_t> widths;
+std::vector<int> TextTable::column_widths(const Terminal& terminal) const {
+  std::vector<int> widths;
+  int total = -kGap;
   for (size_t i = 0; i < columns_.size(); ++i) {
-    widths.push_back(width_of(columns_[i].title));
-    for (const auto& row : rows_) widths[i] = std::max(widths[i], width_of(row[i]));
+    int width = columns_of(columns_[i].title);
+    for (const Row& row : rows_) width = std::max(width, columns_of(row.cells[i]));
+    widths.push_back(width);
+    total += width + kGap;
   }
+  // The widest one gives way, a column at a time, so that several end up equally wide.
+  while (terminal.width > 0 && total > terminal.width) {
+    size_t widest = columns_.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const int least = std::max(kNarrowestColumn, columns_of(columns_[i].title));
+      if (columns_[i].align != Align::kLeft || widths[i] <= least) continue;
+      if (widest == columns_.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == columns_.size()) break;
+    --widths[widest];
+    --total;
+  }
+  return widths;
+}
+
+std::string TextTable::to_string(const Terminal& terminal) const {
+  const std::vector<int> widths = column_widths(terminal);
   std::string text;
-  const auto add_line = [&](auto cell_of) {
+  const auto add_line = [&](Style style, auto cell_of) {
     std::string line;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      line += (i == 0 ? "" : "  ") + padded(cell_of(i), widths[i], columns_[i].align);
+      line += i == 0 ? "" : "  ";
+      line += padded(cut_to(cell_of(i), widths[i]), widths[i], columns_[i].align);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += styled(line, style, terminal) + "\n";
   };
-  add_line([&](size_t i) { return columns_[i].title; });
-  add_line([&](size_t i) { return std::string(widths[i], '-'); });
-  for (const auto& row : rows_) {
-    add_line([&](size_t i) { return row[i]; });
+  add_line(Style::kTitle, [&](size_t i) { return columns_[i].title; });
+  add_line(Style::kPlain,
+           [&](size_t i) { return std::string(static_cast<size_t>(widths[i]), '-'); });
+  for (const Row& row : rows_) {
+    add_line(row.style, [&](size_t i) { return row.cells[i]; });
   }
   return text;
 }

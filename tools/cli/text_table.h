@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/terminal.h"
+
 namespace pagejit::cli {
 
 enum class Align : uint8_t { kLeft, kRight };
@@ -19,16 +21,24 @@ class TextTable {
  public:
   explicit TextTable(std::vector<TableColumn> columns);
 
-  // Missing cells are empty, further ones are dropped.
-  void add_row(std::vector<std::string> cells);
+  // Missing cells are empty, further ones are dropped. `style`: of the whole row.
+  void add_row(std::vector<std::string> cells, Style style = Style::kPlain);
   size_t num_rows() const { return rows_.size(); }
 
-  // Titles, a rule, the rows; two blanks between columns, none at the ends of lines.
-  std::string to_string() const;
+  // Titles, a rule, the rows; two blanks between columns, none at the ends of lines. Where that is
+  // wider than the terminal, the widest columns of text (Align::kLeft) are cut, numbers never. What
+  // is no terminal gets every character.
+  std::string to_string(const Terminal& terminal = {}) const;
 
  private:
+  struct Row {
+    std::vector<std::string> cells;
+    Style style;
+  };
+  std::vector<int> column_widths(const Terminal& terminal) const;
+
   std::vector<TableColumn> columns_;
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<Row> rows_;
 };
 
 // "153.2" (one decimal below 1,000, none above).

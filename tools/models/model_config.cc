@@ -11,6 +11,7 @@
 #include "tools/models/config_reader.h"
 #include "tools/models/layer_kinds.h"
 #include "tools/models/model_defaults.h"
+#include "tools/models/near_words.h"
 
 namespace pagejit::models {
 namespace {
@@ -45,7 +46,8 @@ const ModelDefaults* find_type(const ConfigReader& top, const ConfigReader& text
     top.fail(
         "model_type \"" + printable(type) +
         "\": not known, and masks, sinks and scales hang on it; use --head-size, --num-heads and "
-        "--num-kv-heads, or one of the types that --list-models prints");
+        "--num-kv-heads, or one of the types that --list-models prints" +
+        did_you_mean(type, known_model_types()));
     return nullptr;
   }
   shape->model_type = std::string(defaults->model_type);

@@ -32,8 +32,8 @@ std::vector<std::string> precompile(std::vector<std::string> flags) {
 TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
   const BadCall calls[] = {
       {"no subcommand", {}, 1, "A subcommand is required"},
-      {"unknown flag", {"--bogus"}, 1, "not expected: --bogus"},
-      {"unknown subcommand", {"frobnicate"}, 1, "not expected: frobnicate"},
+      {"unknown flag", {"--bogus"}, 1, "unknown option --bogus; see pagejit --help"},
+      {"unknown subcommand", {"frobnicate"}, 1, "unknown subcommand frobnicate"},
       {"unknown flag of a subcommand", precompile({"--bogus"}), 1, "pagejit precompile: "},
       {"no number", precompile({"--head-size", "abc"}), 1, "--head-size = abc"},
       {"a number too large", precompile({"--head-size", "99999999999999"}), 1, "--head-size"},

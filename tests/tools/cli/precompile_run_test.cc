@@ -39,7 +39,7 @@ class PrecompileRunTest : public testing::Test {
  protected:
   std::vector<PrecompileOutcome> run(int num_jobs, const PrecompileFunction& precompile,
                                      int threads = 1) {
-    Progress progress(stream_, false, num_jobs);
+    Progress progress(stream_, {}, num_jobs);
     return run_precompile(make_jobs(num_jobs), precompile, threads, interrupted_, &progress);
   }
 
@@ -125,7 +125,7 @@ TEST_F(PrecompileRunTest, WhatIsMissingOrOtherwiseTheSecondTimeFailsVerification
 TEST_F(PrecompileRunTest, EveryFamilyHasItsRow) {
   const std::vector<PrecompileJob> jobs = {{TopKSpec{}, Target::host()},
                                            {CacheWriteSpec{.head_size = 64}, Target::host()}};
-  Progress progress(stream_, false, jobs.size());
+  Progress progress(stream_, {}, jobs.size());
   const auto outcomes = run_precompile(
       jobs, [](const AnySpec&, const Target&) { return compiled(); }, 1, interrupted_, &progress);
   EXPECT_THAT(outcome_table(outcomes), HasSubstr("\nhost    top_k           -      -      -  "));

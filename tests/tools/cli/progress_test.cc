@@ -10,7 +10,7 @@ namespace {
 TEST(ProgressTest, PlainLinesElsewhere) {
   std::ostringstream stream;
   {
-    Progress progress(stream, false, 12);
+    Progress progress(stream, {}, 12);
     progress.step("first");
     progress.message("warning: x");
     progress.step("second");
@@ -21,7 +21,7 @@ TEST(ProgressTest, PlainLinesElsewhere) {
 TEST(ProgressTest, BarOnATerminalIsRemovedAtTheEnd) {
   std::ostringstream stream;
   {
-    Progress progress(stream, true, 4);
+    Progress progress(stream, {.is_terminal = true}, 4);
     progress.step("first");
   }
   const std::string text = stream.str();
@@ -32,7 +32,7 @@ TEST(ProgressTest, BarOnATerminalIsRemovedAtTheEnd) {
 
 TEST(ProgressTest, MessageOnATerminalStandsAboveTheBar) {
   std::ostringstream stream;
-  Progress progress(stream, true, 2);
+  Progress progress(stream, {.is_terminal = true}, 2);
   progress.step("first");
   stream.str("");
   progress.message("warning: x");
@@ -41,7 +41,7 @@ TEST(ProgressTest, MessageOnATerminalStandsAboveTheBar) {
 
 TEST(ProgressTest, NothingToDoDrawsNothing) {
   std::ostringstream stream;
-  { Progress progress(stream, true, 0); }
+  { Progress progress(stream, {.is_terminal = true}, 0); }
   EXPECT_EQ(stream.str(), "");
 }
 

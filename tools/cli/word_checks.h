@@ -1,0 +1,32 @@
+// Values of options that are words of a list: checked as the command line is read, with the word
+// that was probably meant. Thread-safety: free functions without state.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace pagejit::cli {
+
+// Exactly one of `words`.
+CLI::Validator one_of(std::vector<std::string> words);
+
+// What parse_data_type() takes.
+CLI::Validator data_type_word();
+
+// What parse_target() takes, of each part between commas.
+CLI::Validator target_words();
+
+// What is wrong with the first word of the command line that is no option, subcommand or argument
+// of the command that it was given to; "" where there is none. `app` has been parsed, with or
+// without an error.
+std::string unknown_word(const CLI::App& app);
+
+// The subcommand that was named last: of `pagejit cache ls` that of `ls`; `app` where there is
+// none.
+const CLI::App& innermost_command(const CLI::App& app);
+
+// "pagejit cache ls".
+std::string full_name(const CLI::App& command);
+
+}  // namespace pagejit::cli
