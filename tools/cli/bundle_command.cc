@@ -15,6 +15,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/signing_key.h"
 #include "tools/cli/text_table.h"
+#include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 #include "tools/models/config_reader.h"
 
@@ -58,6 +59,7 @@ std::string summary(const cache::Bundle& bundle) {
 
 void write_bundle(const BundleBuilder& builder, const std::string& output,
                   CommandContext& context) {
+  if (context.interrupted) return;
   if (const Status status = builder.write_file(output); !status) return fail(status, context);
   const auto bundle = open_to_look(output);
   if (!bundle) return fail(bundle.status(), context);
@@ -77,6 +79,7 @@ void create(const BundleFlags& flags, CommandContext& context) {
   }
   BundleBuilder builder(std::move(targets));
   for (const std::string& path : flags.from) {
+    if (context.interrupted) return;  // nothing is written
     if (const Status status = builder.add_path(path); !status) return fail(status, context);
   }
   warn_of_left_out(builder.counts().corrupt, "damaged, set aside in the cache directory", context);
@@ -87,6 +90,7 @@ void create(const BundleFlags& flags, CommandContext& context) {
 void merge(const BundleFlags& flags, CommandContext& context) {
   BundleBuilder builder;
   for (const std::string& path : flags.from) {
+    if (context.interrupted) return;
     if (const Status status = builder.add_bundle_verbatim(path); !status) {
       return fail(status, context);
     }
@@ -134,13 +138,40 @@ void list(const BundleFlags& flags, CommandContext& context) {
       table.add_row({item.key.name(), target, format_count(static_cast<int64_t>(item.size)), spec});
     }
   }
-  if (!flags.json) context.out << table.to_string() << summary(**bundle) << "\n";
+  if (!flags.json)
+    context.out << table.to_string(context.out_terminal) << summary(**bundle) << "\n";
 }
 
 // What verify says of the signature, after "signed by KEY".
 const char* signature_remark(cache::SignatureVerdict verdict, bool has_keys) {
   if (verdict == cache::SignatureVerdict::kTrusted) return " (good)";
   return has_keys ? " (not one of --key)" : " (not checked, --key is missing)";
+}
+
+std::string signature_text(const cache::Bundle& bundle, bool has_keys) {
+  const cache::SignatureCheck& signature = bundle.signature();
+  if (signature.verdict == cache::SignatureVerdict::kUnsigned) return "not signed";
+  return "signed by " + cache::to_hex(signature.key) +
+         signature_remark(signature.verdict, has_keys);
+}
+
+nlohmann::ordered_json json_of(const std::string& path, const cache::Bundle& bundle,
+                               const Status& intact, bool has_keys) {
+  nlohmann::ordered_json json;
+  json["bundle"] = path;
+  json["kernels"] = bundle.num_entries();
+  json["bytes"] = bundle.size();
+  json["digest"] = cache::to_hex(bundle.digest());
+  json["intact"] = static_cast<bool>(intact);
+  if (!intact) json["error"] = intact.message();
+  const cache::SignatureCheck& signature = bundle.signature();
+  const bool is_signed = signature.verdict != cache::SignatureVerdict::kUnsigned;
+  json["signed_by"] = is_signed ? nlohmann::ordered_json(cache::to_hex(signature.key))
+                                : nlohmann::ordered_json(nullptr);
+  // Whether by one of --key; null where none was given.
+  json["signature_good"] = nullptr;
+  if (has_keys) json["signature_good"] = signature.verdict == cache::SignatureVerdict::kTrusted;
+  return json;
 }
 
 void verify(const BundleFlags& flags, CommandContext& context) {
@@ -152,21 +183,21 @@ void verify(const BundleFlags& flags, CommandContext& context) {
   }
   const auto bundle = open_to_look(flags.bundle, keys);
   if (!bundle) return fail(bundle.status(), context);
-  const cache::SignatureCheck& signature = (*bundle)->signature();
-  std::string text = flags.bundle + ": " + summary(**bundle);
-  if (signature.verdict == cache::SignatureVerdict::kUnsigned) {
-    text += ", not signed";
+  const Status intact = (*bundle)->verify();
+  if (flags.json) {
+    context.out << json_of(flags.bundle, **bundle, intact, !keys.empty())
+                       .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
   } else {
-    text += ", signed by " + cache::to_hex(signature.key) +
-            signature_remark(signature.verdict, !keys.empty());
+    context.out << flags.bundle << ": " << summary(**bundle) << ", "
+                << signature_text(**bundle, !keys.empty()) << "\n";
   }
-  context.out << text << "\n";
-  if (!keys.empty() && signature.verdict != cache::SignatureVerdict::kTrusted) {
+  if (!keys.empty() && (*bundle)->signature().verdict != cache::SignatureVerdict::kTrusted) {
     context.fail(
         Status(StatusCode::kDataCorrupt, flags.bundle + ": is not signed by a key of --key"),
         ExitCode::kVerification);
   }
-  if (const Status status = (*bundle)->verify(); !status) fail(status, context);
+  if (!intact) fail(intact, context);
 }
 
 void sign(const BundleFlags& flags, CommandContext& context) {
@@ -193,9 +224,10 @@ void generate_key(const BundleFlags& flags, CommandContext& context) {
 using Action = void (*)(const BundleFlags&, CommandContext&);
 
 CLI::App* add_action(CLI::App& bundle, CommandContext& context, const char* name,
-                     const char* description, const std::shared_ptr<BundleFlags>& flags,
-                     Action action) {
+                     const char* description, const char* examples,
+                     const std::shared_ptr<BundleFlags>& flags, Action action) {
   CLI::App* command = bundle.add_subcommand(name, description);
+  command->footer(std::string("Examples:\n") + examples);
   command->callback([flags, &context, action] { action(*flags, context); });
   return command;
 }
@@ -231,8 +263,11 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
       kExitCodeHelp);
   const auto flags = std::make_shared<BundleFlags>();
 
-  CLI::App* command = add_action(*bundle, context, "create",
-                                 "One bundle of all kernels of cache directories", flags, create);
+  CLI::App* command = add_action(
+      *bundle, context, "create", "One bundle of all kernels of cache directories",
+      "  pagejit bundle create --from ~/.cache/pagejit -o kernels.pjb\n"
+      "  pagejit bundle create --from /srv/kernels --only-target sm_90a,host -o kernels.pjb",
+      flags, create);
   command->add_option("--from", flags->from, "A cache directory or a bundle; may be repeated")
       ->type_name("PATH")
       ->required();
@@ -240,26 +275,37 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
       ->add_option("--only-target", flags->targets,
                    "Only kernels for these: sm_90a, host; separated by commas or repeated")
       ->delimiter(',')
-      ->type_name("ARCH");
+      ->type_name("ARCH")
+      ->check(target_words());
   add_output(*command, flags.get(), "The bundle to write", true);
 
-  command = add_action(*bundle, context, "ls", "List a bundle's kernels", flags, list);
+  command = add_action(*bundle, context, "ls", "List a bundle's kernels",
+                       "  pagejit bundle ls kernels.pjb\n"
+                       "  pagejit bundle ls kernels.pjb --json",
+                       flags, list);
   add_bundle_argument(*command, flags.get());
   command->add_flag("--json", flags->json, "One JSON object per kernel");
 
-  command = add_action(*bundle, context, "merge", "One bundle of several", flags, merge);
+  command = add_action(*bundle, context, "merge", "One bundle of several",
+                       "  pagejit bundle merge shard1.pjb shard2.pjb -o kernels.pjb", flags, merge);
   command->add_option("bundles", flags->from, "The bundles")->type_name("BUNDLE")->required();
   add_output(*command, flags.get(), "The bundle to write", true);
 
-  command =
-      add_action(*bundle, context, "verify", "Read all of a bundle and check it", flags, verify);
+  command = add_action(*bundle, context, "verify", "Read all of a bundle and check it",
+                       "  pagejit bundle verify kernels.pjb --json\n"
+                       "  pagejit bundle verify kernels.pjb --key 0123...",
+                       flags, verify);
   add_bundle_argument(*command, flags.get());
   command
       ->add_option("--key", flags->keys,
                    "A public key, 64 hexadecimal digits: one of these must have signed")
       ->type_name("HEX");
+  command->add_flag("--json", flags->json, "One JSON object");
 
-  command = add_action(*bundle, context, "sign", "Sign a bundle", flags, sign);
+  command = add_action(*bundle, context, "sign", "Sign a bundle",
+                       "  pagejit bundle sign kernels.pjb --key-file signing.key\n"
+                       "  pagejit bundle sign kernels.pjb --key-file signing.key -o signed.pjb",
+                       flags, sign);
   add_bundle_argument(*command, flags.get());
   command->add_option("--key-file", flags->key_file, "The signing key, of keygen")
       ->type_name("FILE")
@@ -267,7 +313,7 @@ void add_bundle_command(CLI::App& app, CommandContext& context) {
   add_output(*command, flags.get(), "The signed bundle (default: in its place)", false);
 
   command = add_action(*bundle, context, "keygen", "Make a signing key; prints its public key",
-                       flags, generate_key);
+                       "  pagejit bundle keygen -o signing.key", flags, generate_key);
   add_output(*command, flags.get(), "The secret key's file, which must not exist", true);
 
   add_bundle_push_command(*bundle, context);

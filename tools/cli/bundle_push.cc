@@ -14,6 +14,7 @@
 #include "runtime/optional/curl_transport.h"
 #include "tools/cli/signing_key.h"
 #include "tools/cli/text_table.h"
+#include "tools/cli/word_checks.h"
 
 namespace pagejit::cli {
 namespace {
@@ -244,13 +245,18 @@ void add_bundle_push_command(CLI::App& bundle, CommandContext& context) {
       ->add_option("--layout", flags->layout,
                    "How kernels are named there, as in PAGEJIT_REMOTE_LAYOUT: flat, subdirs, bazel "
                    "(default: subdirs)")
-      ->check(CLI::IsMember(kLayouts))
+      ->check(one_of({"flat", "subdirs", "bazel"}))
       ->type_name("LAYOUT");
   command->add_option("--key-file", flags->key_file, "Sign each kernel with this key, of keygen")
       ->type_name("FILE");
   command->add_flag("--replace", flags->replace,
                     "Replace what is there, e.g. unsigned kernels by signed ones");
   command->add_flag("--json", flags->json, "One JSON object per kernel");
+  command->footer(
+      "Examples:\n"
+      "  pagejit bundle push kernels.pjb --remote https://kernels.example/v1 --key-file "
+      "signing.key\n"
+      "  pagejit bundle push kernels.pjb --remote https://cache.example --layout bazel --json");
   command->callback([flags, &context] { push(*flags, context); });
 }
 

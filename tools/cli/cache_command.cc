@@ -69,7 +69,7 @@ void print_counts(const std::vector<std::pair<std::string, cache::FileCount>>& c
   for (const auto& [name, count] : counts) {
     table.add_row({name, format_bytes(count.files), format_bytes(count.bytes)});
   }
-  context.out << table.to_string();
+  context.out << table.to_string(context.out_terminal);
 }
 
 void print_stats(const CacheFlags& flags, CommandContext& context) {
@@ -141,8 +141,8 @@ void print_list(const CacheFlags& flags, CommandContext& context) {
                    format_bytes(entry.bytes), format_age(age.count())});
   }
   if (flags.json) return print_json(list, context);
-  context.out << table.to_string() << format_bytes(entries->size()) << " entries, "
-              << format_bytes(bytes) << " bytes in " << directory->path() << "\n";
+  context.out << table.to_string(context.out_terminal) << format_bytes(entries->size())
+              << " entries, " << format_bytes(bytes) << " bytes in " << directory->path() << "\n";
 }
 
 void verify(const CacheFlags& flags, CommandContext& context) {
@@ -232,13 +232,15 @@ void extract(const CacheFlags& flags, CommandContext& context) {
 
 using Action = void (*)(const CacheFlags&, CommandContext&);
 
-CLI::App* add_action(CLI::App& parent, const char* name, const char* help, Action action,
-                     const std::shared_ptr<CacheFlags>& flags, CommandContext& context) {
+CLI::App* add_action(CLI::App& parent, const char* name, const char* help, const char* examples,
+                     Action action, const std::shared_ptr<CacheFlags>& flags,
+                     CommandContext& context) {
   CLI::App* command = parent.add_subcommand(name, help);
   command
       ->add_option("--cache-dir", flags->engine.cache_dir,
                    "The directory (PAGEJIT_CACHE_DIR; default: the user's)")
       ->type_name("DIR");
+  command->footer(std::string("Examples:\n") + examples);
   command->callback([action, flags, &context] { action(*flags, context); });
   return command;
 }
@@ -249,27 +251,41 @@ void add_cache_command(CLI::App& app, CommandContext& context) {
   CLI::App* command =
       app.add_subcommand("cache", "Look at the cache directory, check it, make room in it");
   const auto flags = std::make_shared<CacheFlags>();
-  const auto add = [&](const char* name, const char* help, Action action) {
-    return add_action(*command, name, help, action, flags, context);
+  const auto add = [&](const char* name, const char* help, const char* examples, Action action) {
+    return add_action(*command, name, help, examples, action, flags, context);
   };
-  CLI::App* stats = add("stats", "Entries and bytes, by compiler", print_stats);
-  CLI::App* ls = add("ls", "Every entry: target, spec, bytes, when it was last used", print_list);
-  CLI::App* check = add("verify", "Read every entry and set corrupt ones aside", verify);
+  CLI::App* stats = add("stats", "Entries and bytes, by compiler",
+                        "  pagejit cache stats\n"
+                        "  pagejit cache stats --cache-dir /srv/kernels --json",
+                        print_stats);
+  CLI::App* ls = add("ls", "Every entry: target, spec, bytes, when it was last used",
+                     "  pagejit cache ls\n"
+                     "  pagejit cache ls --json",
+                     print_list);
+  CLI::App* check = add("verify", "Read every entry and set corrupt ones aside",
+                        "  pagejit cache verify\n"
+                        "  pagejit cache verify --dry-run --json",
+                        verify);
   check->add_flag("--dry-run", flags->dry_run, "Set nothing aside");
-  CLI::App* gc =
-      add("gc", "Remove what killed processes left, and what is over the limit", collect_garbage);
+  CLI::App* gc = add("gc", "Remove what killed processes left, and what is over the limit",
+                     "  pagejit cache gc\n"
+                     "  pagejit cache gc --max-mib 256",
+                     collect_garbage);
   gc->add_option("--max-mib", flags->max_mib,
                  "The limit in MiB, 0 = none (PAGEJIT_CACHE_MAX_MIB; default 512)")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))  // bytes still fit 64 bits
       ->type_name("N");
-  CLI::App* all = add("clear", "Remove every entry", clear);
+  CLI::App* all = add("clear", "Remove every entry",
+                      "  pagejit cache clear\n"
+                      "  pagejit cache clear --cache-dir /tmp/kernels",
+                      clear);
   for (CLI::App* action : {stats, ls, check, gc, all}) {
     action->add_flag("--json", flags->json, "JSON instead of a table");
   }
   CLI::App* image = add("extract",
                         "Write the image of an entry: a cubin, or a shared object for "
                         "\"host\"",
-                        extract);
+                        "  pagejit cache extract 3f9a0c -o kernel.cubin", extract);
   image->add_option("KEY", flags->key, "An entry's name, or an unambiguous beginning of it")
       ->required();
   image->add_option("-o,--output", flags->output, "The file; - is the standard output")

@@ -7,9 +7,11 @@
 namespace pagejit::cli {
 
 void add_version_command(CLI::App& app, CommandContext& context) {
-  app.add_subcommand("version", "Print the version")->callback([&context] {
-    context.out << version_text() << "\n";
-  });
+  CLI::App* command = app.add_subcommand("version", "Print the version");
+  command->footer(
+      "Examples:\n"
+      "  pagejit version");
+  command->callback([&context] { context.out << version_text() << "\n"; });
 }
 
 }  // namespace pagejit::cli

@@ -1,6 +1,7 @@
 // `pagejit key`: the name of the cache entry that a kernel has on this machine, compiled or not.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "generator/planner.h"
 #include "generator/renderer.h"
@@ -8,6 +9,7 @@
 #include "runtime/jit/compiler.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
+#include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 
 namespace pagejit::cli {
@@ -18,6 +20,7 @@ struct KeyFlags {
   EngineFlags engine;
   std::string arch;
   bool explain = false;
+  bool json = false;
 };
 
 Result<KernelSource> render_source(const KeyFlags& flags) {
@@ -43,7 +46,20 @@ void print_key(const KeyFlags& flags, CommandContext& context) {
   const Result<std::string> identity = compiler->identity();
   if (!identity) return context.fail(identity.status());
   ingredients.compiler_identity = *identity;
-  if (flags.explain) {
+  if (flags.json) {
+    const cache::Key made = cache::make_key(ingredients);
+    const nlohmann::ordered_json json = {{"key", made.name()},
+                                         {"source", cache::to_hex(made.source)},
+                                         {"compiler", cache::to_hex(made.compiler)},
+                                         {"kernel", source->kernel_name},
+                                         {"target", ingredients.target},
+                                         {"options", ingredients.options},
+                                         {"parameter_abi", ingredients.parameter_abi},
+                                         {"compiler_identity", ingredients.compiler_identity},
+                                         {"format_version", ingredients.format_version},
+                                         {"source_bytes", ingredients.text.size()}};
+    context.out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  } else if (flags.explain) {
     context.out << cache::explain(ingredients);
   } else {
     context.out << cache::make_key(ingredients).name() << "\n";
@@ -58,6 +74,7 @@ void add_key_command(CLI::App& app, CommandContext& context) {
   add_spec_flags(*command, &flags->spec, false);
   command->add_option("--arch,-a", flags->arch, "One target: sm_80, sm_90a, sm_100f, host, host_80")
       ->type_name("ARCH")
+      ->check(target_words())
       ->required()
       ->group("What");
   command
@@ -66,11 +83,13 @@ void add_key_command(CLI::App& app, CommandContext& context) {
       ->type_name("PATH")
       ->group("How");
   command->add_flag("--explain", flags->explain, "Every ingredient of the name, one per line");
+  command->add_flag("--json", flags->json, "The same as one JSON object");
   command->footer(
       "Compiles nothing, and needs no GPU; the compiler is a part of the name.\n\n"
       "Examples:\n"
       "  pagejit key --head-size 128 --group-size 4 --arch sm_90a\n"
-      "  pagejit key --head-size 128 --group-size 4 --arch sm_90a --explain");
+      "  pagejit key --head-size 128 --group-size 4 --arch sm_90a --explain\n"
+      "  pagejit key --head-size 128 --group-size 4 --arch sm_90a --json");
   command->callback([flags, &context] { print_key(*flags, context); });
 }
 

@@ -1,17 +1,26 @@
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tools/cli/commands.h"
+#include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 #include "tools/manifest/kernel_list.h"
 #include "tools/manifest/manifest.h"
 
 namespace pagejit::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+// File names may be any bytes.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 struct ManifestFlags {
   std::string file;
@@ -54,8 +63,24 @@ void expand(const ManifestFlags& flags, CommandContext& context) {
 void lint(const ManifestFlags& flags, CommandContext& context) {
   const auto read = load(flags.file, flags, context);
   if (!read) return;
+  if (flags.json) {
+    context.out << dump({{"manifest", flags.file}, {"kernels", read->kernels.size()}}) << "\n";
+    return;
+  }
   context.out << flags.file << ": " << read->kernels.size()
               << (read->kernels.size() == 1 ? " kernel" : " kernels") << "\n";
+}
+
+void print_difference(char sign, const manifest::ListedKernel& kernel, const ManifestFlags& flags,
+                      CommandContext& context) {
+  if (!flags.json) {
+    const Style style = sign == '-' ? Style::kBad : Style::kGood;
+    context.out << styled(sign + (" " + line_of(kernel)), style, context.out_terminal) << "\n";
+    return;
+  }
+  Json line = Json::parse(manifest::json_of(kernel), nullptr, /*allow_exceptions=*/false);
+  line["only_in"] = sign == '-' ? flags.file : flags.other;
+  context.out << dump(line) << "\n";
 }
 
 void diff(const ManifestFlags& flags, CommandContext& context) {
@@ -63,8 +88,8 @@ void diff(const ManifestFlags& flags, CommandContext& context) {
   const auto second = load(flags.other, flags, context);
   if (!first || !second) return;
   const manifest::ListDifference apart = manifest::difference(first->kernels, second->kernels);
-  for (const auto& kernel : apart.only_first) context.out << "- " << line_of(kernel) << "\n";
-  for (const auto& kernel : apart.only_second) context.out << "+ " << line_of(kernel) << "\n";
+  for (const auto& kernel : apart.only_first) print_difference('-', kernel, flags, context);
+  for (const auto& kernel : apart.only_second) print_difference('+', kernel, flags, context);
 }
 
 }  // namespace
@@ -73,23 +98,35 @@ void add_manifest_command(CLI::App& app, CommandContext& context) {
   CLI::App* command =
       app.add_subcommand("manifest", "Lists of kernels to make ahead of deployment");
   const auto flags = std::make_shared<ManifestFlags>();
-  const auto add = [&](const char* name, const char* help, auto run) {
+  const auto add = [&](const char* name, const char* help, const char* examples, auto run) {
     CLI::App* action = command->add_subcommand(name, help);
     action->add_option("file", flags->file, "The manifest")->required()->type_name("FILE");
     action
         ->add_option("--arch,-a", flags->archs,
                      "Targets of kernels that the manifest gives none, separated by commas")
-        ->type_name("ARCH");
+        ->type_name("ARCH")
+        ->check(target_words());
+    action->footer(std::string("Examples:\n") + examples);
     action->callback([flags, &context, run] { run(*flags, context); });
     return action;
   };
-  add("expand", "Print the kernels that a manifest comes to, sorted, each once", expand)
+  add("expand", "Print the kernels that a manifest comes to, sorted, each once",
+      "  pagejit manifest expand fleet.json\n"
+      "  pagejit manifest expand fleet.json --arch sm_90a --json",
+      expand)
       ->add_flag("--json", flags->json, "One JSON object per line, as a trace");
-  add("lint", "Say whether a manifest is legal, and how many kernels it comes to", lint);
-  add("diff", "Print the kernels that only one of two manifests comes to", diff)
-      ->add_option("other", flags->other, "Another manifest")
-      ->required()
-      ->type_name("FILE");
+  CLI::App* action =
+      add("lint", "Say whether a manifest is legal, and how many kernels it comes to",
+          "  pagejit manifest lint fleet.json\n"
+          "  pagejit manifest lint fleet.json --json",
+          lint);
+  action->add_flag("--json", flags->json, "One JSON object");
+  action = add("diff", "Print the kernels that only one of two manifests comes to",
+               "  pagejit manifest diff old.json new.json\n"
+               "  pagejit manifest diff old.json new.json --arch sm_90a --json",
+               diff);
+  action->add_option("other", flags->other, "Another manifest")->required()->type_name("FILE");
+  action->add_flag("--json", flags->json, "One JSON object per kernel");
   command->require_subcommand(1);
   command->footer(std::string("Examples:\n"
                               "  pagejit manifest lint fleet.json\n"

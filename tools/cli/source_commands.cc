@@ -2,10 +2,12 @@
 // NVRTC and no cache.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "generator/planner.h"
 #include "generator/renderer.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 
 namespace pagejit::cli {
@@ -14,12 +16,14 @@ namespace {
 struct SourceFlags {
   SpecFlags spec;
   std::string arch;
+  bool json = false;
 };
 
 void add_flags(CLI::App& command, SourceFlags* flags) {
   add_spec_flags(command, &flags->spec, false);
   command.add_option("--arch,-a", flags->arch, "One target: sm_80, sm_90a, sm_100f, host, host_80")
       ->type_name("ARCH")
+      ->check(target_words())
       ->required()
       ->group("What");
 }
@@ -52,13 +56,34 @@ void print_source(const SourceFlags& flags, CommandContext& context) {
   context.out << source->text;
 }
 
+// Tile and sizes by their names in KernelConfig.
+nlohmann::ordered_json json_of(const PlanCandidate& candidate, bool is_first) {
+  const KernelConfig& config = candidate.config;
+  return {{"spec", canonical_text(config.spec)},
+          {"target", config.target.to_string()},
+          {"chosen", is_first && candidate.fits},
+          {"fits", candidate.fits},
+          {"reason", candidate.reason},
+          {"token_groups", config.attention.token_groups},
+          {"group_tokens", config.attention.group_tokens},
+          {"row_warps", config.attention.row_warps},
+          {"threads_per_cta", config.threads_per_cta()},
+          {"shared_bytes", config.shared_bytes()}};
+}
+
 void print_explanation(const SourceFlags& flags, CommandContext& context) {
   KernelSpec spec;
   Target target;
   if (!read_flags(flags, &spec, &target, context)) return;
   const Result<PlanExplanation> explanation = explain(spec, target);
   if (!explanation) return context.fail(explanation.status());
-  context.out << explanation->to_string();
+  if (!flags.json) {
+    context.out << explanation->to_string();
+    return;
+  }
+  for (size_t i = 0; i < explanation->candidates.size(); ++i) {
+    context.out << json_of(explanation->candidates[i], i == 0).dump() << "\n";
+  }
 }
 
 }  // namespace
@@ -79,10 +104,12 @@ void add_explain_command(CLI::App& app, CommandContext& context) {
       "explain", "Print the tile configurations that were weighed, and why they lost");
   const auto flags = std::make_shared<SourceFlags>();
   add_flags(*command, flags.get());
+  command->add_flag("--json", flags->json, "One JSON object per candidate, best first");
   command->footer(
       "Examples:\n"
       "  pagejit explain --head-size 128 --group-size 4 --arch sm_90a\n"
-      "  pagejit explain --head-size 64 --group-size 71 --arch sm_120a");
+      "  pagejit explain --head-size 64 --group-size 71 --arch sm_120a\n"
+      "  pagejit explain --head-size 128 --group-size 4 --arch sm_90a --json");
   command->callback([flags, &context] { print_explanation(*flags, context); });
 }
 
