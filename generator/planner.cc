@@ -134,6 +134,7 @@ std::vector<Scored> rank_candidates(const KernelSpec& spec, const Target& target
       scored.slowdown = std::max(starved, cost.worst() / cost.memory);
       scored.is_starved = starved > 1 && starved >= scored.slowdown;
     }
+    scored.candidate.predicted_slowdown = scored.slowdown;
     all.push_back(std::move(scored));
   }
   std::stable_sort(all.begin(), all.end(), better);

@@ -19,6 +19,9 @@ double product_ns_per_token(const KernelConfig& config);
 struct PlanCandidate {
   KernelConfig config;
   bool fits = false;
+  // By the model: the time over that of what should be the limit (the memory, where queries are
+  // many the products), at least 1.
+  double predicted_slowdown = 1;
   // Why it lost, with the number that lost ("shared memory 139264 B per CTA > 101376 B"); empty for
   // the choice.
   std::string reason;

@@ -122,6 +122,7 @@ Result<EngineOptions> read_environment() {
   if (status) status = read_choice("PAGEJIT_REMOTE_LAYOUT", kLayouts, options.remote_layout);
   if (status) status = read_choice("PAGEJIT_REMOTE_WRITE", kSwitch, options.remote_write);
   if (status) status = read_choice("PAGEJIT_REQUIRE_SIGNED", kSwitch, options.require_signed);
+  if (status) status = read_choice("PAGEJIT_TUNED", kOnOff, options.tuned);
   if (!status) return status;
   return options;
 }

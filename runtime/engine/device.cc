@@ -13,6 +13,12 @@ constexpr double kReachableBandwidth = 0.85;
 
 }  // namespace
 
+std::string device_name(const Driver& driver, CUdevice device) {
+  char name[256] = {};  // as long as the driver's names get (CUDA's samples)
+  if (driver.cuDeviceGetName(name, sizeof(name) - 1, device) != CUDA_SUCCESS) return {};
+  return name;
+}
+
 Result<std::shared_ptr<PrimaryContext>> PrimaryContext::retain(std::shared_ptr<const Driver> driver,
                                                                CUdevice device) {
   CUcontext context = nullptr;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "pagejit/status.h"
 #include "runtime/driver/driver.h"
@@ -41,6 +42,9 @@ struct DeviceInfo {
   double bytes_per_ns = 0;   // of memory bandwidth that kernels reach; 0 = unknown
   int max_shared_bytes = 0;  // that a CTA may ask for; 0 = unknown
 };
+
+// As the driver calls it ("NVIDIA H200"); "" where it does not say.
+std::string device_name(const Driver& driver, CUdevice device);
 
 // A context that work is done in, and what keeps it alive.
 struct DeviceContext {

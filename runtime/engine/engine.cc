@@ -55,6 +55,11 @@ Result<KernelInfo> precompile_any(Engine& engine, const AnySpec& spec, const Tar
   return guarded([&] { return EngineFactory::impl_of(engine).precompile(spec, target); });
 }
 
+Result<std::vector<TunedKernel>> find_tuned(Engine& engine, const KernelSpec& spec,
+                                            const Target& target) {
+  return guarded([&] { return EngineFactory::impl_of(engine).find_tuned(spec, target); });
+}
+
 Result<std::shared_ptr<Engine>> create_engine(EngineOptions options,
                                               EngineDependencies dependencies) {
   return guarded(

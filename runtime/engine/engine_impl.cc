@@ -12,6 +12,10 @@
 
 namespace pagejit {
 
+std::string table_key(const AnySpec& spec, const DeviceInfo& device) {
+  return format("{} @{}", text_of(spec), device.device);
+}
+
 Engine::Impl::Impl(EngineOptions engine_options, EngineDependencies engine_dependencies,
                    Trust engine_trust)
     : options(std::move(engine_options)),
@@ -141,7 +145,7 @@ Status Engine::Impl::refuse_in_capture(const AnySpec& spec, const Place& place, 
   const CallScope scope(*calls);
   if (!scope.status()) return scope.status();
   JitReport report(options, *logger, spec, JitReport::Call::kPrepare, &recorder);
-  const std::string key = format("{} @{}", text_of(spec), place.where.info.device);
+  const std::string key = table_key(spec, place.where.info);
   const std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
   if (kernel != nullptr && kernel->is_resident(place.where)) return {};
   return check_capture(place.opened, place.where, stream, report);
@@ -156,7 +160,7 @@ Result<PreparedKernel> Engine::Impl::prepare_at(const AnySpec& spec, const Place
   const OpenDriver& opened = place.opened;
   const DeviceContext& where = place.where;
 
-  const std::string key = format("{} @{}", text_of(spec), where.info.device);
+  const std::string key = table_key(spec, where.info);
   std::shared_ptr<LoadedKernel> kernel = kernels.find(key);
   if (kernel == nullptr || !kernel->is_resident(where)) {
     if (Status status = check_capture(opened, where, stream, report); !status) return status;
@@ -172,7 +176,9 @@ Result<PreparedKernel> Engine::Impl::prepare_at(const AnySpec& spec, const Place
   } else {
     Result<std::vector<Target>> targets = targets_of(where.info, *opened.driver);
     if (!targets) return targets.status();
-    Result<Acquired> acquired = acquire(spec, *targets, &where.info, report, job);
+    std::optional<Acquired> chosen = acquire_tuned(spec, *targets, place, report);
+    Result<Acquired> acquired = chosen ? Result<Acquired>(*std::move(chosen))
+                                       : acquire(spec, *targets, &where.info, report, job);
     if (!acquired) return acquired.status();
 
     std::vector<std::shared_ptr<LoadedKernel>> dropped;  // destroyed after the lock is released

@@ -22,6 +22,7 @@
 #include "runtime/engine/stats_file.h"
 #include "runtime/engine/stored_kernel.h"
 #include "runtime/engine/trace_recorder.h"
+#include "runtime/engine/tuned_kernel.h"
 
 namespace pagejit {
 
@@ -33,6 +34,9 @@ struct PreparedKernel {
 
 // What is told of a kernel, but for the time that it took.
 KernelInfo make_info(const KernelSource& source, const StoredImage& image);
+
+// What the engine knows a kernel by: the spec and the device.
+std::string table_key(const AnySpec& spec, const DeviceInfo& device);
 
 // Whether another target of the ladder may still do where this one failed.
 inline bool may_try_next(const Status& status) {
@@ -67,6 +71,7 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   Status refuse_in_capture(const AnySpec& spec, const Place& place, Stream stream);
   Result<KernelInfo> precompile(const AnySpec& spec, const Target& target);
   Result<StoredKernel> find_stored(const AnySpec& spec, const Target& target);
+  Result<std::vector<TunedKernel>> find_tuned(const KernelSpec& spec, const Target& target);
   // Of a kernel that others are launched together with.
   Status prepare_part(const AnySpec& spec, const Place& place, Stream stream,
                       const jit::JobOptions& job, std::shared_ptr<const LoadedKernel>* kernel,
@@ -81,6 +86,14 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   struct Acquired {
     KernelSource source;
     StoredImage image;
+    bool is_tuned = false;  // by a record, not planned
+  };
+  // What was decided for a spec on a device, once in the engine's life: a record that comes later
+  // changes nothing, and the image stays in memory as long as it is the choice.
+  struct TunedSlot {
+    std::once_flag decided;
+    std::optional<Acquired> choice;       // nothing: the planner's
+    std::atomic<bool> is_refused{false};  // by the driver
   };
 
   ImageStoreParts store_parts();
@@ -91,6 +104,14 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   Result<Acquired> acquire(const AnySpec& spec, const std::vector<Target>& targets,
                            const DeviceInfo* device, JitReport& report,
                            const jit::JobOptions& job = {});
+  // What a tuned record says, where the options allow it and its image is stored.
+  std::optional<Acquired> acquire_tuned(const AnySpec& any_spec, const std::vector<Target>& targets,
+                                        const Place& place, JitReport& report);
+  std::optional<Acquired> choose_tuned(const KernelSpec& spec, const std::vector<Target>& targets,
+                                       const std::string& device);
+  Result<Acquired> resolve_tuned(const TunedRecord& record, const KernelSpec& spec,
+                                 const Target& target);
+  std::shared_ptr<TunedSlot> tuned_slot(const std::string& key);
   std::optional<Acquired> acquire_ahead(const AnySpec& spec, const std::vector<Target>& targets,
                                         JitReport& report);
   Result<Acquired> acquire_ptx(const AnySpec& spec, const DeviceInfo& device, bool can_be_made,
@@ -110,6 +131,7 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
     const jit::JobOptions& job;
   };
   Result<std::shared_ptr<LoadedKernel>> load(const LoadCall& call, Acquired& acquired);
+  void refuse_tuned(const LoadCall& call, const Acquired& acquired, const Status& refusal);
   // As stored or, where the driver refuses that, compiled anew. *rejected: it refused that too, or
   // nothing could be compiled.
   Result<std::shared_ptr<LoadedKernel>> load_or_replace(const LoadCall& call, Acquired& acquired,
@@ -133,6 +155,8 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   OpenDriver open;
 
   KernelTable kernels;
+  std::mutex tuned_mutex;                                             // guards tuned
+  std::unordered_map<std::string, std::shared_ptr<TunedSlot>> tuned;  // by table_key()
   // Taken while a kernel is loaded: the driver serialises loads anyway, and so no kernel is loaded
   // twice. Guards modules.
   std::mutex load_mutex;

@@ -13,11 +13,10 @@ namespace {
 // "driver 13.0 refused the kernel for sm_90a on NVIDIA H200 (9.0): ...".
 Status refusal_of(const Driver& driver, const DeviceInfo& device, const Target& target,
                   const Status& failure) {
-  char name[256] = {};  // as long as the driver's names get (CUDA's samples)
-  if (driver.cuDeviceGetName(name, sizeof(name) - 1, device.device) != CUDA_SUCCESS) name[0] = 0;
+  const std::string name = device_name(driver, device.device);
   return failure.with_context(format("driver {}.{} refused the kernel for {} on {} ({}.{})",
                                      driver.version() / 1000, driver.version() % 1000 / 10,
-                                     target.to_string(), name[0] != 0 ? name : "a GPU",
+                                     target.to_string(), name.empty() ? "a GPU" : name,
                                      device.sm / 10, device.sm % 10));
 }
 
@@ -45,6 +44,19 @@ KernelInfo make_info(const KernelSource& source, const StoredImage& image) {
 
 Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load(const LoadCall& call, Acquired& acquired) {
   bool rejected = false;
+  if (acquired.is_tuned) {
+    Result<std::shared_ptr<LoadedKernel>> tuned_kernel =
+        load_image(call.driver, call.where, acquired, &rejected);
+    if (tuned_kernel || !rejected) return tuned_kernel;
+    refuse_tuned(call, acquired, tuned_kernel.status());
+    const Result<std::vector<Target>> targets = targets_of(call.where.info, *call.driver);
+    if (!targets) return targets.status();
+    Result<Acquired> planned =
+        acquire(call.spec, *targets, &call.where.info, call.report, call.job);
+    if (!planned) return planned.status();
+    acquired = std::move(planned).value();
+    rejected = false;
+  }
   Result<std::shared_ptr<LoadedKernel>> loaded = load_or_replace(call, acquired, &rejected);
   if (loaded || !rejected) return loaded;
   const Status refusal =
@@ -130,11 +142,13 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_image(
     slot = module;
     ++modules_loaded;
   }
+  KernelInfo info = make_info(acquired.source, acquired.image);
+  info.tuned = acquired.is_tuned;
   Result<std::shared_ptr<LoadedKernel>> loaded =
       LoadedKernel::create({.driver = driver,
                             .module = std::move(module),
                             .config = acquired.source.config,
-                            .info = make_info(acquired.source, acquired.image)},
+                            .info = std::move(info)},
                            where, rejected);
   if (loaded) images.recorder().load_ms.record(stopwatch.milliseconds());
   return loaded;

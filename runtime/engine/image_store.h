@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/disk_cache.h"
@@ -23,6 +24,7 @@
 #include "runtime/engine/kernel_dump.h"
 #include "runtime/engine/stats_recorder.h"
 #include "runtime/engine/store_layers.h"
+#include "runtime/engine/tuned_kernel.h"
 #include "runtime/jit/compiler.h"
 #include "runtime/logger.h"
 #include "runtime/metadata.h"
@@ -78,6 +80,13 @@ class ImageStore {
   // Whether there are such layers.
   bool has_layers();
 
+  // The tuned records under that name in the layers before the cache directory and in it, in this
+  // order: never the remote. What is no such record is counted, and in the directory set aside.
+  std::vector<FoundRecord> find_records(std::string_view spec, const Target& target,
+                                        std::string_view device);
+  // Of all devices, each one's first.
+  std::vector<FoundRecord> find_records(std::string_view spec, const Target& target);
+
   // The driver refused this stored image: sets it aside and compiles anew, unless another thread
   // or process has replaced it meanwhile.
   Result<StoredImage> replace_rejected(const StoredImage& rejected, const KernelSource& source,
@@ -121,6 +130,8 @@ class ImageStore {
   bool may_cross_network(const Target& target) const;
   // The image of a hit, unless it is not of this kernel after all.
   Shared accept(const cache::LookupResult& found, const KernelSource& source, ImageOrigin origin);
+  void take_record(const cache::LookupResult& found, ImageOrigin origin,
+                   std::vector<FoundRecord>* records);
   // Another image than the rejected one, under the same key.
   Shared lookup_replacement(const cache::Key& key, const StoredImage& rejected,
                             const KernelSource& source);

@@ -35,7 +35,8 @@ constexpr const char* kVariables[] = {"PAGEJIT_DRIVER",
                                       "PAGEJIT_REQUIRE_SIGNED",
                                       "PAGEJIT_RECORD",
                                       "PAGEJIT_DUMP",
-                                      "PAGEJIT_STATS"};
+                                      "PAGEJIT_STATS",
+                                      "PAGEJIT_TUNED"};
 
 class OptionsTest : public ::testing::Test {
  protected:
@@ -68,6 +69,7 @@ TEST_F(OptionsTest, EmptyEnvironmentYieldsTheDefaults) {
   EXPECT_EQ(options->record_path, defaults.record_path);
   EXPECT_EQ(options->dump_dir, defaults.dump_dir);
   EXPECT_EQ(options->stats_path, defaults.stats_path);
+  EXPECT_EQ(options->tuned, defaults.tuned);
 }
 
 TEST_F(OptionsTest, EveryVariableReachesItsField) {
@@ -82,7 +84,8 @@ TEST_F(OptionsTest, EveryVariableReachesItsField) {
       {"PAGEJIT_REMOTE", "http://h/p"}, {"PAGEJIT_REMOTE_LAYOUT", "bazel"},
       {"PAGEJIT_REMOTE_WRITE", "1"},    {"PAGEJIT_TRUSTED_KEYS", "ab:cd"},
       {"PAGEJIT_REQUIRE_SIGNED", "1"},  {"PAGEJIT_RECORD", "/r"},
-      {"PAGEJIT_DUMP", "/dump"},        {"PAGEJIT_STATS", "/s"}};
+      {"PAGEJIT_DUMP", "/dump"},        {"PAGEJIT_STATS", "/s"},
+      {"PAGEJIT_TUNED", "on"}};
   for (auto [name, value] : values) setenv(name, value, 1);
   Result<EngineOptions> options = EngineOptions::from_environment();
   ASSERT_TRUE(options) << options.status().to_string();
@@ -108,6 +111,7 @@ TEST_F(OptionsTest, EveryVariableReachesItsField) {
   EXPECT_EQ(options->record_path, "/r");
   EXPECT_EQ(options->dump_dir, "/dump");
   EXPECT_EQ(options->stats_path, "/s");
+  EXPECT_TRUE(options->tuned);
 }
 
 TEST_F(OptionsTest, EveryJitPolicyHasItsWord) {

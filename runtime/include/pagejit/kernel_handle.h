@@ -44,7 +44,8 @@ struct KernelInfo {
   int stack_bytes = 0;
   int shared_bytes = 0;  // dynamic and static, per CTA
   int threads_per_cta = 0;
-  bool pdl = false;  // launched with programmatic stream serialization
+  bool pdl = false;    // launched with programmatic stream serialization
+  bool tuned = false;  // of the tile configuration that a tuned record names, not the planner's
 };
 
 class Engine;

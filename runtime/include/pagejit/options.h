@@ -92,6 +92,11 @@ struct PAGEJIT_EXPORT EngineOptions {
   // lock is held, so it may use the engine; threads may be in it at once.
   // Must not throw: an exception is dropped, and that event with it. A launch makes no event.
   std::function<void(const JitEvent&)> on_event;
+  // Takes the tile configurations that `pagejit tune` has found faster than the planner's on GPUs
+  // of this name: a record in a bundle, a read-only directory or the cache directory is followed
+  // where its kernel is stored too, and never compiled for. For specs that are batch_invariant the
+  // planner's always serve, so that all machines give the same bits. on, off. PAGEJIT_TUNED
+  bool tuned = false;
 
   // Reads the PAGEJIT_* variables named above, once; a malformed value is kInvalidArgument that
   // names it.
