@@ -107,11 +107,11 @@ pagejit_status pagejit_stats_get_histogram(const pagejit_stats* stats, int32_t k
   return with_stats(stats, error, [&](const EngineStats& known) -> Status {
     const std::array all = {&known.compile_ms, &known.load_ms, &known.lookup_us,
                             &known.process_wait_ms};
+    if (Status s = check_output("pagejit_histogram", histogram); !s) return s;
     if (kind < 0 || static_cast<size_t>(kind) >= all.size()) {
       return Status(pagejit::StatusCode::kInvalidArgument,
                     pagejit::format("kind {}: must be in [0, {}]", kind, all.size() - 1));
     }
-    if (Status s = check_output("pagejit_histogram", histogram); !s) return s;
     const pagejit::Histogram& found = *all[static_cast<size_t>(kind)];
     const pagejit_histogram filled = {.struct_size = sizeof filled,
                                       .bounds = found.bounds.data(),
@@ -128,9 +128,9 @@ pagejit_status pagejit_stats_corrupt_kind(const pagejit_stats* stats, size_t ind
                                           const char** name, uint64_t* count,
                                           pagejit_error* error) {
   return with_stats(stats, error, [&](const EngineStats& known) -> Status {
-    if (Status s = check_index(index, known.corrupt_by_kind.size()); !s) return s;
     if (Status s = need(name, "name"); !s) return s;
     if (Status s = need(count, "count"); !s) return s;
+    if (Status s = check_index(index, known.corrupt_by_kind.size()); !s) return s;
     *name = known.corrupt_by_kind[index].name.c_str();
     *count = known.corrupt_by_kind[index].count;
     return {};
@@ -140,9 +140,9 @@ pagejit_status pagejit_stats_corrupt_kind(const pagejit_stats* stats, size_t ind
 pagejit_status pagejit_stats_publish_errno(const pagejit_stats* stats, size_t index,
                                            int32_t* number, uint64_t* count, pagejit_error* error) {
   return with_stats(stats, error, [&](const EngineStats& known) -> Status {
-    if (Status s = check_index(index, known.publish_failures_by_errno.size()); !s) return s;
     if (Status s = need(number, "number"); !s) return s;
     if (Status s = need(count, "count"); !s) return s;
+    if (Status s = check_index(index, known.publish_failures_by_errno.size()); !s) return s;
     const auto found =
         std::next(known.publish_failures_by_errno.begin(), static_cast<std::ptrdiff_t>(index));
     *number = found->first;
