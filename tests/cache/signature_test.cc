@@ -15,7 +15,7 @@ class SignatureTest : public testing::Test {
 
   const FakeSigner signer_{1};
   const std::vector<PublicKey> trusted_ = {FakeSigner(7).public_key(), signer_.public_key()};
-  const FakeVerifier verifier_;
+  const FakeVerifier verifier_{};
   const std::string entry_ = encode_entry(example_entry(1)).value();
   const std::string signed_ = entry_ + sign_entry(entry_, signer_).value();
 };
