@@ -72,6 +72,7 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
   add_key_command(app, context);
   add_doctor_command(app, context);
   add_version_command(app, context);
+  add_generate_command(app, context);
 }
 
 int run_command_line(int argc, const char* const* argv, CommandContext& context) {

@@ -75,6 +75,16 @@ function(pagejit_install_rules name)
     install(TARGETS pagejit_command RUNTIME DESTINATION "${bindir}" COMPONENT ${ARG_TOOLS} ${apart})
   endif()
 
+  if(TARGET pagejit_documents)
+    get_target_property(folder pagejit_documents PAGEJIT_FOLDER)
+    install(FILES "${folder}/pagejit.1" DESTINATION "${mandir}/man1" COMPONENT ${ARG_TOOLS} ${apart})
+    install(FILES "${folder}/pagejit.bash" DESTINATION "${datadir}/bash-completion/completions"
+      RENAME pagejit COMPONENT ${ARG_TOOLS} ${apart})
+    install(FILES "${folder}/_pagejit" DESTINATION "${datadir}/${ARG_ZSH}" COMPONENT ${ARG_TOOLS} ${apart})
+    install(FILES "${folder}/pagejit.fish" DESTINATION "${datadir}/fish/vendor_completions.d"
+      COMPONENT ${ARG_TOOLS} ${apart})
+  endif()
+
   # Licence and documents.
   if(ARG_APART)
     foreach(component IN ITEMS ${ARG_RUNTIME} ${ARG_DEVELOPMENT} ${ARG_TOOLS})
@@ -101,4 +111,7 @@ pagejit_install_rules(usual
 add_custom_target(pagejit_installable DEPENDS pagejit pagejit_emulator)
 if(TARGET pagejit_command)
   add_dependencies(pagejit_installable pagejit_command)
+endif()
+if(TARGET pagejit_documents)
+  add_dependencies(pagejit_installable pagejit_documents)
 endif()
