@@ -8,7 +8,7 @@ use crate::cuda_driver::{CudaDriver, DeviceBuffer};
 use crate::model::*;
 use crate::paged_cache::{PagedCache, Sequence};
 use crate::pagejit::*;
-use crate::sys::{CAUSALITY_CAUSAL, QUERIES_MANY, QUERIES_ONE};
+use crate::sys::{CAUSALITY_CAUSAL, CAUSALITY_NONE, QUERIES_MANY, QUERIES_ONE};
 
 /// The new tokens of a step, those of the first sequence first: one of each sequence (a decode
 /// step), or more (a prefill, or a chunk of one).
@@ -31,24 +31,25 @@ pub struct AttentionLayer {
 }
 
 fn attention_spec(queries: i32) -> KernelSpec {
-    let mut spec = KernelSpec::default(); // q, K, V and the result are bf16
-    spec.queries = queries;
-    spec.head_size = HEAD_SIZE as i32;
-    spec.block_size = BLOCK_SIZE as i32;
-    spec.group_size = GROUP_SIZE as i32;
-    // The one query of a decode step comes last, so that there is nothing to hide from it.
-    if queries != QUERIES_ONE {
-        spec.causality = CAUSALITY_CAUSAL;
+    KernelSpec {
+        queries,
+        head_size: HEAD_SIZE as i32,
+        block_size: BLOCK_SIZE as i32,
+        group_size: GROUP_SIZE as i32,
+        // The one query of a decode step comes last, so that there is nothing to hide from it.
+        causality: if queries == QUERIES_ONE { CAUSALITY_NONE } else { CAUSALITY_CAUSAL },
+        ..Default::default() // q, K, V and the result are bf16
     }
-    spec
 }
 
 impl AttentionLayer {
     /// Prepares all kernels: from pagejit's cache where this program ran before, else compiled now.
     pub fn new(cuda: &Rc<CudaDriver>, engine: &Engine) -> Result<AttentionLayer, Box<dyn Error>> {
-        let mut write_spec = CacheWriteSpec::default();
-        write_spec.head_size = HEAD_SIZE as i32;
-        write_spec.block_size = BLOCK_SIZE as i32;
+        let write_spec = CacheWriteSpec {
+            head_size: HEAD_SIZE as i32,
+            block_size: BLOCK_SIZE as i32,
+            ..Default::default()
+        };
         // All compile at once; a real engine loads its weights meanwhile.
         let write = CacheWriteKernel::prepare_async(engine, &write_spec)?;
         let prefill = Kernel::prepare_async(engine, &attention_spec(QUERIES_MANY))?;

@@ -13,6 +13,7 @@ pub type Stream = *mut c_void;
 pub const OK: Status = 0;
 pub const QUERIES_ONE: i32 = 0;
 pub const QUERIES_MANY: i32 = 2;
+pub const CAUSALITY_NONE: i32 = 0;
 pub const CAUSALITY_CAUSAL: i32 = 1;
 pub const SWAP_DEVICE_TO_HOST: i32 = 0;
 pub const SWAP_HOST_TO_DEVICE: i32 = 1;
@@ -43,18 +44,18 @@ pub struct BlockSparseArgs {
 
 #[repr(C)]
 pub struct EngineOptions {
-    struct_size: usize,
+    pub struct_size: usize,
     pub driver: *const c_char,
     pub allow_emulator: i32,
-    reserved: i32,
+    pub reserved: i32,
     pub emulator_path: *const c_char,
     pub nvrtc_path: *const c_char,
     pub host_compiler: *const c_char,
     pub host_build: i32,
-    reserved1: i32,
+    pub reserved1: i32,
     pub cache_dir: *const c_char,
     pub disk_cache: i32,
-    reserved2: i32,
+    pub reserved2: i32,
     pub cache_max_bytes: usize,
     pub memory_bundles: *const c_void,
     pub num_memory_bundles: usize,
@@ -70,12 +71,12 @@ pub struct EngineOptions {
     pub require_signed: i32,
     pub compile_threads: i32,
     pub jit: i32,
-    reserved3: i32,
+    pub reserved3: i32,
     pub record_path: *const c_char,
     pub dump_dir: *const c_char,
     pub stats_path: *const c_char,
     pub log_level: i32,
-    reserved4: i32,
+    pub reserved4: i32,
     pub log_callback: *const c_void,
     pub log_user: *const c_void,
     pub on_event: *const c_void,
@@ -84,7 +85,7 @@ pub struct EngineOptions {
 
 #[repr(C)]
 pub struct KernelSpec {
-    struct_size: usize,
+    pub struct_size: usize,
     pub queries: i32,
     pub q_dtype: i32,
     pub kv_dtype: i32,
@@ -115,7 +116,7 @@ pub struct KernelSpec {
 
 #[repr(C)]
 pub struct AttentionArgs {
-    struct_size: usize,
+    pub struct_size: usize,
     pub q: *const c_void,
     pub q_stride_token: i64,
     pub q_stride_head: i64,
@@ -133,7 +134,7 @@ pub struct AttentionArgs {
     pub block_table: *const c_void,
     pub block_table_stride: i64,
     pub max_blocks_per_seq: i32,
-    reserved: i32,
+    pub reserved: i32,
     pub seq_lens: *const c_void,
     pub kv_indptr: *const c_void,
     pub kv_indices: *const c_void,
@@ -142,11 +143,11 @@ pub struct AttentionArgs {
     pub token_lists: *const c_void,
     pub token_list_stride: i64,
     pub max_list_len: i32,
-    reserved1: i32,
+    pub reserved1: i32,
     pub query_seqs: *const c_void,
     pub query_start_loc: *const c_void,
     pub num_query_tokens: i32,
-    reserved2: i32,
+    pub reserved2: i32,
     pub causal_flags: *const c_void,
     pub out: *mut c_void,
     pub out_stride_token: i64,
@@ -156,7 +157,7 @@ pub struct AttentionArgs {
     pub window_left: i32,
     pub window_right: i32,
     pub chunk_size: i32,
-    reserved3: i32,
+    pub reserved3: i32,
     pub custom_mask: *const c_void,
     pub custom_mask_indptr: *const c_void,
     pub bidirectional_ranges: *const c_void,
@@ -175,14 +176,14 @@ pub struct AttentionArgs {
     pub scale: f32,
     pub max_seq_len: i32,
     pub num_splits: i32,
-    reserved4: i32,
+    pub reserved4: i32,
     pub workspace: *mut c_void,
     pub workspace_bytes: usize,
 }
 
 #[repr(C)]
 pub struct CacheWriteSpec {
-    struct_size: usize,
+    pub struct_size: usize,
     pub dtype: i32,
     pub kv_dtype: i32,
     pub scale: i32,
@@ -196,12 +197,12 @@ pub struct CacheWriteSpec {
     pub row_alignment: i32,
     pub debug: i32,
     pub pdl: i32,
-    reserved: i32,
+    pub reserved: i32,
 }
 
 #[repr(C)]
 pub struct CacheWriteArgs {
-    struct_size: usize,
+    pub struct_size: usize,
     pub key: *const c_void,
     pub value: *const c_void,
     pub key_stride_token: i64,
@@ -221,7 +222,7 @@ pub struct CacheWriteArgs {
     pub q_stride_token: i64,
     pub q_stride_head: i64,
     pub num_q_heads: i32,
-    reserved: i32,
+    pub reserved: i32,
     pub positions: *const c_void,
     pub cos_sin: *const c_void,
     pub num_blocks: i64,
@@ -231,31 +232,31 @@ pub struct CacheWriteArgs {
 
 #[repr(C)]
 pub struct CopyBlocksSpec {
-    struct_size: usize,
+    pub struct_size: usize,
     pub alignment: i32,
     pub debug: i32,
 }
 
 #[repr(C)]
 pub struct CopyBlocksArgs {
-    struct_size: usize,
+    pub struct_size: usize,
     pub caches: *const c_void,
     pub num_caches: i32,
-    reserved: i32,
+    pub reserved: i32,
     pub block_bytes: i64,
     pub block_stride_bytes: i64,
     pub pairs: *const c_void,
     pub num_pairs: i32,
-    reserved1: i32,
+    pub reserved1: i32,
     pub num_blocks: i64,
     pub debug_report: *mut c_void,
 }
 
 #[repr(C)]
 pub struct SwapBlocksArgs {
-    struct_size: usize,
+    pub struct_size: usize,
     pub direction: i32,
-    reserved: i32,
+    pub reserved: i32,
     pub from: *const c_void,
     pub to: *mut c_void,
     pub block_bytes: i64,
@@ -263,7 +264,7 @@ pub struct SwapBlocksArgs {
     pub to_stride_bytes: i64,
     pub pairs: *const c_void,
     pub num_pairs: i32,
-    reserved1: i32,
+    pub reserved1: i32,
 }
 
 #[link(name = "pagejit")]
