@@ -10,8 +10,10 @@ double kv_bytes(const AttentionBenchCase& c) {
 
 double query_bytes(const AttentionBenchCase& c) {
   const double rows = static_cast<double>(c.query_tokens()) * c.num_kv_heads * c.spec.group_size;
-  return rows * (c.spec.head_size * data_type_bits(c.spec.q_dtype) +
-                 value_head_size(c.spec) * data_type_bits(c.spec.out_dtype)) / 8;
+  return rows *
+         (c.spec.head_size * data_type_bits(c.spec.q_dtype) +
+          value_head_size(c.spec) * data_type_bits(c.spec.out_dtype)) /
+         8;
 }
 
 double flops(const AttentionBenchCase& c) {

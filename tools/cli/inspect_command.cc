@@ -140,8 +140,9 @@ bool is_key(const std::string& text) {
 Result<inspect::Subject> find_subject(const InspectFlags& flags) {
   if (flags.what.empty()) return compile_spec(flags);
   if (flags.spec.has_spec() || !flags.spec_text.empty() || !flags.arch.empty()) {
-    return usage(flags.what + ": a cubin or an entry excludes --arch, --spec, --head-size and the "
-                              "like");
+    return usage(flags.what +
+                 ": a cubin or an entry excludes --arch, --spec, --head-size and the "
+                 "like");
   }
   if (!jit::is_file(flags.what) && is_key(flags.what)) return read_entry(flags);
   const Result<std::string> bytes = jit::read_file(flags.what, kMaxCubinBytes);
@@ -155,15 +156,22 @@ Result<inspect::Subject> find_subject(const InspectFlags& flags) {
   return subject;
 }
 
+// A stored entry that is corrupt fails a verification; a file that is no cubin is wrong input.
+ExitCode exit_code_of_corrupt(const Status& status, bool is_entry) {
+  if (status.code() != StatusCode::kDataCorrupt) return exit_code_of(status);
+  return is_entry ? ExitCode::kVerification : ExitCode::kUsage;
+}
+
 void print_inspection(InspectFlags flags, CommandContext& context) {
   const Result<inspect::Subject> subject = find_subject(flags);
-  if (!subject) return context.fail(subject.status());
+  if (!subject) return context.fail(subject.status(), exit_code_of_corrupt(subject.status(), true));
   flags.options.environment = process_environment();
   const Result<inspect::Inspection> inspection = inspect::inspect(*subject, flags.options);
-  if (!inspection) return context.fail(inspection.status());
+  if (!inspection) {
+    return context.fail(inspection.status(), exit_code_of_corrupt(inspection.status(), false));
+  }
   if (!flags.html.empty()) {
-    const Status status =
-        write_output(flags.html, inspect::to_html(*inspection), context.out);
+    const Status status = write_output(flags.html, inspect::to_html(*inspection), context.out);
     if (!status) return context.fail(status);
     if (flags.html == "-") return;
   }
@@ -215,8 +223,7 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
   command->add_option("--arch,-a", flags->arch, "Of a spec: sm_80, sm_90a, sm_100f")
       ->type_name("ARCH")
       ->group("What");
-  command
-      ->add_option("--kernel", flags->options.symbol, "Which kernel of a cubin that has several")
+  command->add_option("--kernel", flags->options.symbol, "Which kernel of a cubin that has several")
       ->type_name("NAME")
       ->group("What");
   const auto of_cubin = [&](const char* name, std::optional<int>* value, const char* help) {

@@ -82,7 +82,8 @@ Result<std::vector<Section>> read_sections(const Reader& file, const Elf64_Ehdr&
     const bool is_in_file = section->sh_type != SHT_NOBITS && section->sh_type != SHT_NULL;
     const auto content =
         is_in_file ? file.slice(section->sh_offset, section->sh_size) : std::string_view();
-    if (!content) return corrupt("truncated: section " + std::to_string(i) + " lies behind its end");
+    if (!content)
+      return corrupt("truncated: section " + std::to_string(i) + " lies behind its end");
     sections.push_back({{}, *section, *content});
   }
   if (header.e_shstrndx >= sections.size()) return corrupt("it has no names of sections");

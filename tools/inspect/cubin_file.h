@@ -26,8 +26,8 @@ struct CubinKernel {
 };
 
 struct CubinFile {
-  std::string target;  // "sm_90a", as ptxas was asked; "sm_90" where only the header tells
-  std::string tool;    // "Cuda compilation tools, release 13.0, V13.0.88"; "" where not told
+  std::string target;      // "sm_90a", as ptxas was asked; "sm_90" where only the header tells
+  std::string tool;        // "Cuda compilation tools, release 13.0, V13.0.88"; "" where not told
   bool has_lines = false;  // which source line an instruction comes from (-lineinfo)
   std::vector<CubinKernel> kernels;  // in the order of the symbols
 };

@@ -29,8 +29,7 @@ bool is_program(const std::string& path) {
 }
 
 std::vector<std::string> candidates(const Environment& environment) {
-  std::vector<std::string> folders =
-      jit::split_path_list(environment("PATH").value_or(""));
+  std::vector<std::string> folders = jit::split_path_list(environment("PATH").value_or(""));
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const auto home = environment(variable); home && !home->empty()) {
       folders.push_back(*home + "/bin");

@@ -40,7 +40,8 @@ constexpr Gpu kGpus[] = {
      "Jetson Thor data sheet, which tells no rate of f16"},
     {"rtx5090", "RTX 5090", 120, 170, 1792, 209.5,
      "RTX Blackwell architecture paper (f32 accumulation)"},
-    {"gb10", "GB10 (DGX Spark)", 121, 48, 273, 0, "DGX Spark data sheet, which tells no rate of f16"},
+    {"gb10", "GB10 (DGX Spark)", 121, 48, 273, 0,
+     "DGX Spark data sheet, which tells no rate of f16"},
 };
 
 bool is_same_word(std::string_view a, std::string_view b) {

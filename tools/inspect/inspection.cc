@@ -80,10 +80,10 @@ Status choose_gpu(const InspectOptions& options, Inspection* result) {
     }
     ids += std::string(ids.empty() ? "" : ", ") + known.id;
   }
-  return Status(StatusCode::kUnsupported,
-                "--gpu " + options.gpu + ": a cubin for " + result->target.to_string() +
-                    " does not run on it; of those known it runs on " +
-                    (ids.empty() ? "none" : ids));
+  return Status(StatusCode::kUnsupported, "--gpu " + options.gpu + ": a cubin for " +
+                                              result->target.to_string() +
+                                              " does not run on it; of those known it runs on " +
+                                              (ids.empty() ? "none" : ids));
 }
 
 void add_sass(const Subject& subject, const InspectOptions& options, Inspection* result) {

@@ -19,9 +19,9 @@ namespace pagejit::inspect {
 
 // A kernel to look at. Only the image must be there.
 struct Subject {
-  std::string image;  // a cubin
-  std::string origin; // "compiled now by NVRTC 13.0", "kernel.cubin", "entry 3f9a0c..."
-  std::optional<KernelSource> source;  // with its configuration
+  std::string image;   // a cubin
+  std::string origin;  // "compiled now by NVRTC 13.0", "kernel.cubin", "entry 3f9a0c..."
+  std::optional<KernelSource> source;   // with its configuration
   std::optional<CompileReport> report;  // of the compile log
   // Where there is no configuration: of an entry's metadata, or as asked for.
   std::optional<int> threads;
@@ -42,12 +42,12 @@ struct GpuOccupancy {
 struct Inspection {
   std::string symbol;
   std::string origin;
-  std::string tool;     // of the cubin
+  std::string tool;  // of the cubin
   Target target;
   std::optional<AnyConfig> config;
-  std::string source;   // its text, "" where not known
-  Sourced threads;      // of a CTA
-  Sourced registers;    // of a thread
+  std::string source;         // its text, "" where not known
+  Sourced threads;            // of a CTA
+  Sourced registers;          // of a thread
   Sourced spill_store_bytes;  // all of a thread; of SASS the instructions are counted instead
   Sourced spill_load_bytes;
   Sourced stack_bytes;
@@ -74,11 +74,11 @@ struct Inspection {
 };
 
 struct InspectOptions {
-  std::string symbol;      // of a cubin with several kernels; "": the only one
-  std::string gpu;         // "": the first that it runs on
-  Problem problem;
-  std::string nvdisasm;    // as find_disassembler()
-  Environment environment;
+  std::string symbol = "";  // of a cubin with several kernels; "": the only one
+  std::string gpu = "";     // "": the first that it runs on
+  Problem problem = {};
+  std::string nvdisasm = "";  // as find_disassembler()
+  Environment environment = {};
 };
 
 // kDataCorrupt for an image that is no cubin; kNotFound for a kernel or a GPU that is not known;

@@ -28,7 +28,8 @@ json mix_of(const SassListing& sass, SassLoop range) {
   }
   return {{"instructions", mix.total},
           {"no_operations", mix.no_operations},
-          {"classes", classes}, {"operations", mix.by_operation}};
+          {"classes", classes},
+          {"operations", mix.by_operation}};
 }
 
 json sass_of(const Inspection& i) {
@@ -101,15 +102,16 @@ json to_json(const Inspection& i) {
   json occupancy = json::array();
   for (const GpuOccupancy& row : i.occupancy) {
     const Occupancy& o = row.occupancy;
+    const auto limit = [](int ctas) { return ctas == Occupancy::kUnlimited ? json() : json(ctas); };
     occupancy.push_back({{"gpu", row.gpu.id},
                          {"ctas_per_sm", o.ctas},
                          {"warps_per_sm", o.warps},
                          {"max_warps_per_sm", o.max_warps},
-                         {"by_registers", o.by_registers},
-                         {"by_shared_memory", o.by_shared},
-                         {"by_warps", o.by_warps},
-                         {"by_ctas", o.by_ctas},
-                         {"by_barriers", o.by_barriers},
+                         {"by_registers", limit(o.by_registers)},
+                         {"by_shared_memory", limit(o.by_shared)},
+                         {"by_warps", limit(o.by_warps)},
+                         {"by_ctas", limit(o.by_ctas)},
+                         {"by_barriers", limit(o.by_barriers)},
                          {"limit", o.limit}});
   }
   return {{"kernel", i.symbol},

@@ -95,10 +95,10 @@ std::string hex(uint64_t value) {
 std::vector<int> lines_of(const SassListing& sass, const SourceMap& map) {
   std::vector<int> lines;
   for (const SassInstruction& instruction : sass.instructions) {
-    lines.push_back(instruction.file < 0
-                        ? -1
-                        : map.find(sass.files[static_cast<size_t>(instruction.file)],
-                                   instruction.line));
+    lines.push_back(
+        instruction.file < 0
+            ? -1
+            : map.find(sass.files[static_cast<size_t>(instruction.file)], instruction.line));
   }
   return lines;
 }
@@ -112,8 +112,8 @@ std::string source_side(const SourceMap& map, const std::vector<int>& of_instruc
   for (size_t i = 0; i < map.lines().size(); ++i) {
     const std::string number = std::to_string(i + 1);
     const bool is_used = counts[i] > 0;
-    html += "<div id=\"l" + number + "\"" + (is_used ? " data-s=\"" + number + "\"" : "") +
-            "><b>" + number + "</b><i>" + (is_used ? std::to_string(counts[i]) : "") + "</i>" +
+    html += "<div id=\"l" + number + "\"" + (is_used ? " data-s=\"" + number + "\"" : "") + "><b>" +
+            number + "</b><i>" + (is_used ? std::to_string(counts[i]) : "") + "</i>" +
             escape_xml(map.lines()[i]) + "</div>\n";
   }
   return html + "</div>\n";
@@ -149,7 +149,8 @@ std::string code_section(const Inspection& i) {
   std::string html;
   if (!i.source.empty()) {
     html = paragraph(
-        "Beside a line stands how many instructions come from it, calls inside being lines of their "
+        "Beside a line stands how many instructions come from it, calls inside being lines of "
+        "their "
         "own. Resting on a line or an instruction shows what belongs to it, a click goes there. "
         "The main loop has a ground of its own.");
   }
@@ -192,10 +193,10 @@ std::string roofline_svg(const Inspection& i) {
     limit.points.push_back({high, high * tb_per_s});
   }
   chart.series.push_back(limit);
-  chart.series.push_back({.name = "this problem at its limit",
-                          .line = false,
-                          .points = {{here, i.roofline->tflops(),
-                                      significant(i.roofline->limit_us()) + " us"}}});
+  chart.series.push_back(
+      {.name = "this problem at its limit",
+       .line = false,
+       .points = {{here, i.roofline->tflops(), significant(i.roofline->limit_us()) + " us"}}});
   return plot::to_svg(chart, plot::SvgPlace::kInPage);
 }
 

@@ -1,6 +1,6 @@
-// An inspection as one page: tables, a roofline as SVG, the source beside its machine code. The page
-// needs nothing but itself, by day or in the dark, and is also well-formed XML.
-// Thread-safety: free functions.
+// An inspection as one page: tables, a roofline as SVG, the source beside its machine code. The
+// page needs nothing but itself, by day or in the dark, and is also well-formed XML. Thread-safety:
+// free functions.
 #pragma once
 
 #include <string>

@@ -65,9 +65,9 @@ std::string sass_text(const Inspection& i) {
 
 std::string roofline_text(const Inspection& i) {
   if (i.attention_spec() == nullptr) {
-    return heading("Roofline") +
-           (i.config ? "only of attention kernels\n"
-                     : "it takes a spec: of a bare cubin no problem is known\n");
+    return heading("Roofline") + (i.config
+                                      ? "only of attention kernels\n"
+                                      : "it takes a spec: of a bare cubin no problem is known\n");
   }
   if (!i.roofline) {
     return heading("Roofline") + "no GPU that runs " + i.target.to_string() +
@@ -106,11 +106,13 @@ Table occupancy_table(const Inspection& i) {
                   "by warps", "by CTAs", "by barriers", "limit"}};
   for (const GpuOccupancy& row : i.occupancy) {
     const Occupancy& o = row.occupancy;
+    const auto limit = [](int ctas) {
+      return ctas == Occupancy::kUnlimited ? std::string("-") : std::to_string(ctas);
+    };
     table.push_back({row.gpu.title, std::to_string(row.gpu.num_sms), std::to_string(o.ctas),
                      std::to_string(o.warps) + " of " + std::to_string(o.max_warps),
-                     percent(o.fraction()), std::to_string(o.by_registers),
-                     std::to_string(o.by_shared), std::to_string(o.by_warps),
-                     std::to_string(o.by_ctas), std::to_string(o.by_barriers), o.limit});
+                     percent(o.fraction()), limit(o.by_registers), limit(o.by_shared),
+                     limit(o.by_warps), limit(o.by_ctas), limit(o.by_barriers), o.limit});
   }
   return table;
 }
@@ -140,8 +142,8 @@ std::string describe_main_loop(const Inspection& i) {
   const SassMix mix = count_mix(*i.sass, *loop);
   return with_commas(mix.total) + " instructions and " + with_commas(mix.no_operations) +
          " no-operations, " + hex(instructions[loop->begin].address) + " to " +
-         hex(instructions[loop->end - 1].address) + "; of " +
-         std::to_string(i.sass->loops.size()) + " loops the one with the most " +
+         hex(instructions[loop->end - 1].address) + "; of " + std::to_string(i.sass->loops.size()) +
+         " loops the one with the most " +
          (mix.of(SassClass::kMatrixProduct) > 0 ? "matrix products" : "loads");
 }
 
@@ -153,9 +155,9 @@ std::string to_text(const Inspection& i) {
   if (i.dynamic_shared_bytes.source.empty()) {
     text += "without dynamic shared memory, which a cubin does not tell (--dynamic-shared)\n";
   }
-  text += i.occupancy.empty() ? "no GPU that runs " + i.target.to_string() +
-                                    " is in the table of GPUs\n"
-                              : aligned(occupancy_table(i), true);
+  text += i.occupancy.empty()
+              ? "no GPU that runs " + i.target.to_string() + " is in the table of GPUs\n"
+              : aligned(occupancy_table(i), true);
   if (i.config) text += heading("Pipeline") + draw_pipeline(*i.config);
   return text + roofline_text(i) + sass_text(i);
 }

@@ -25,12 +25,12 @@ std::string count_of(int64_t count, const std::string& one, const std::string& s
 std::string describe_cta(const KernelConfig& config) {
   const AttentionConfig& c = config.attention;
   const int stage = pagejit_shared::kv_stage_bytes(c);
-  std::string text =
-      count_of(config.num_warps(), "warp", "warps") + ": " +
-      count_of(c.token_groups, "group", "groups") + " of " +
-      count_of(c.row_warps, "warp", "warps") + "; a round of the CTA is " +
-      with_commas(config.tile_tokens()) + " tokens (" + std::to_string(c.group_tokens) +
-      " by each group) for up to " + with_commas(pagejit_shared::tile_rows(c)) + " rows\n";
+  std::string text = count_of(config.num_warps(), "warp", "warps") + ": " +
+                     count_of(c.token_groups, "group", "groups") + " of " +
+                     count_of(c.row_warps, "warp", "warps") + "; a round of the CTA is " +
+                     with_commas(config.tile_tokens()) + " tokens (" +
+                     std::to_string(c.group_tokens) + " by each group) for up to " +
+                     with_commas(pagejit_shared::tile_rows(c)) + " rows\n";
   text += "ring of each group: " + count_of(c.num_stages, "stage", "stages") + " of " +
           with_commas(stage) + " B, " + with_commas(pagejit_shared::kv_ring_bytes(c)) +
           " B in all; dynamic shared memory " + with_commas(c.shared_bytes) + " B\n";
@@ -62,7 +62,8 @@ std::string draw_ring(int num_stages) {
 
 std::string legend(const AttentionConfig& c) {
   std::string text =
-      "C copies asked for (cp.async), ~ under way, Q scores = K q^T, S softmax, P result += V^T P\n";
+      "C copies asked for (cp.async), ~ under way, Q scores = K q^T, S softmax, P result += V^T "
+      "P\n";
   if (c.num_stages > kMaxDrawnStages) {
     text += "drawn with " + std::to_string(kMaxDrawnStages) + " stages instead of " +
             std::to_string(c.num_stages) + "\n";
@@ -117,7 +118,8 @@ std::string draw_attention(const KernelConfig& config) {
             with_commas(bytes_in_flight(c)) + " B per SM with the " +
             count_of(c.min_ctas_per_sm, "CTA", "CTAs") + " that it is compiled for\n";
     text +=
-        "Q, S and P of one warp follow each other; other warps and CTAs of the SM compute meanwhile\n";
+        "Q, S and P of one warp follow each other; other warps and CTAs of the SM compute "
+        "meanwhile\n";
   } else {
     text += "nothing is under way while a tile is computed; other warps hide the loads\n";
   }

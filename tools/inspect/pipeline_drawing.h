@@ -1,6 +1,6 @@
-// What a kernel has under way at a time, drawn as text: the ring of stages and the order of a round,
-// as templates/attention walks it. Sizes are those of the configuration; no times, since nothing is
-// measured. Thread-safety: a free function without state.
+// What a kernel has under way at a time, drawn as text: the ring of stages and the order of a
+// round, as templates/attention walks it. Sizes are those of the configuration; no times, since
+// nothing is measured. Thread-safety: a free function without state.
 #pragma once
 
 #include <string>

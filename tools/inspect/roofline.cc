@@ -30,10 +30,14 @@ std::string number(double value) { return significant(value); }
 
 int usual_query_len(const KernelSpec& spec, int seq_len) {
   switch (spec.queries) {
-    case QueryLengths::kOne: return 1;
-    case QueryLengths::kFew: return kFewQueries < seq_len ? kFewQueries : seq_len;
-    case QueryLengths::kMany: return seq_len;
-    case QueryLengths::kShared: return kSharedQueries;
+    case QueryLengths::kOne:
+      return 1;
+    case QueryLengths::kFew:
+      return kFewQueries < seq_len ? kFewQueries : seq_len;
+    case QueryLengths::kMany:
+      return seq_len;
+    case QueryLengths::kShared:
+      return kSharedQueries;
   }
   return 1;
 }
@@ -105,9 +109,9 @@ std::string explain_roofline(const Roofline& r, const KernelSpec& spec, const Gp
            std::to_string(data_type_bits(spec.out_dtype) / 8) + " B)",
        number(r.query_bytes * 1e-6) + " MB");
   line("operations",
-       "2 x batch x query_len x " +
-           std::string(is_half ? "(seq_len - query_len / 2)" : "seq_len") + " x heads x (" +
-           std::to_string(spec.head_size) + " + " + std::to_string(head_size_v) + ")",
+       "2 x batch x query_len x " + std::string(is_half ? "(seq_len - query_len / 2)" : "seq_len") +
+           " x heads x (" + std::to_string(spec.head_size) + " + " + std::to_string(head_size_v) +
+           ")",
        number(r.flops * 1e-9) + " GFLOP");
   line("intensity", "operations / bytes", number(r.intensity()) + " FLOP/B");
   line("memory time", "bytes / " + number(gpu.bandwidth_gb_s) + " GB/s",
@@ -119,9 +123,9 @@ std::string explain_roofline(const Roofline& r, const KernelSpec& spec, const Gp
             : "operations";
     line("product time", products + " / " + number(gpu.tensor_tflops) + " TFLOP/s",
          number(r.compute_us) + " us");
-    text += std::string(r.is_memory_bound() ? "memory" : "products") + " are the limit: " +
-            number(r.limit_us()) + " us, " + number(r.bytes() / r.limit_us() * 1e-3) + " GB/s, " +
-            number(r.tflops()) + " TFLOP/s\n";
+    text += std::string(r.is_memory_bound() ? "memory" : "products") +
+            " are the limit: " + number(r.limit_us()) + " us, " +
+            number(r.bytes() / r.limit_us() * 1e-3) + " GB/s, " + number(r.tflops()) + " TFLOP/s\n";
     if (r.is_memory_bound()) text.replace(text.rfind("memory are"), 10, "memory is");
   } else {
     text += "no rate of products is known of this GPU; by memory alone " + number(r.memory_us) +

@@ -14,9 +14,9 @@ namespace pagejit::inspect {
 // All sequences alike.
 struct Problem {
   int batch = 8;
-  int seq_len = 8192;    // tokens of the cache, the new ones included
+  int seq_len = 8192;  // tokens of the cache, the new ones included
   int num_kv_heads = 8;
-  int query_len = 0;     // new tokens of each sequence; 0: usual_query_len()
+  int query_len = 0;  // new tokens of each sequence; 0: usual_query_len()
 };
 
 // 1 for `one`, 4 for `few` (a speculated continuation), seq_len for `many` (a prompt), 64 for

@@ -24,8 +24,8 @@ std::optional<SassInstruction> parse_instruction(std::string_view line) {
   if (end == std::string_view::npos) return std::nullopt;
   SassInstruction instruction;
   const std::string_view digits = line.substr(2, end - 2);
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(),
-                                      instruction.address, 16);
+  const auto parsed =
+      std::from_chars(digits.data(), digits.data() + digits.size(), instruction.address, 16);
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size()) return std::nullopt;
   std::string_view text = line.substr(end + 2);
   text = trimmed(text.substr(0, std::min(text.find(';'), text.size())));
@@ -96,8 +96,8 @@ class ListingParser {
       // Quoted where the name has unusual letters.
       const std::string_view name = trimmed(words.substr(8));
       const std::string wanted = ".text." + listing_.symbol;
-      is_inside_ = name.starts_with(wanted) && (name.size() == wanted.size() ||
-                                                name[wanted.size()] == ',');
+      is_inside_ =
+          name.starts_with(wanted) && (name.size() == wanted.size() || name[wanted.size()] == ',');
     } else if (is_inside_) {
       read_inside(line);
     }

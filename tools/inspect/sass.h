@@ -36,7 +36,7 @@ struct SassListing {
   std::string target;              // "sm_90a"
   std::vector<std::string> files;  // as the line information names them
   std::vector<SassInstruction> instructions;
-  std::vector<SassLoop> loops;     // by their ends
+  std::vector<SassLoop> loops;  // by their ends
 };
 
 // The listing of `symbol` among what `nvdisasm -c -g` has printed; empty where it is not there.

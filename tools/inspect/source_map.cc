@@ -16,7 +16,8 @@ bool parse_directive(std::string_view text, int* line, std::string* file) {
   const std::string_view rest(number.ptr, static_cast<size_t>(end - number.ptr));
   const size_t open = rest.find('"');
   const size_t close = rest.rfind('"');
-  if (open != std::string_view::npos && close > open) *file = rest.substr(open + 1, close - open - 1);
+  if (open != std::string_view::npos && close > open)
+    *file = rest.substr(open + 1, close - open - 1);
   return true;
 }
 

@@ -1,0 +1,166 @@
+// `pagejit inspect` as a person runs it. Compiles with NVRTC.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tools/cli/command_runner.h"
+
+namespace pagejit::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::vector<std::string> kSpec = {"inspect",      "--head-size", "128",   "--group-size",
+                                        "4",            "--arch",      "sm_90a"};
+
+std::vector<std::string> spec_with(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = kSpec;
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(InspectCommandTest, ASpecGivesEverySection) {
+  const CommandRunner runner;
+  const CommandResult result = runner.run(kSpec);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* heading : {"\nResources\n====", "\nOccupancy\n====", "\nPipeline\n====",
+                              "\nRoofline on H200", "\nInstructions (SASS)\n===="}) {
+    EXPECT_THAT(result.out, HasSubstr(heading));
+  }
+  EXPECT_THAT(result.out, HasSubstr("compile log and cubin"));
+  EXPECT_THAT(result.out, HasSubstr("matrix products "));
+  EXPECT_EQ(result.err, "");
+  EXPECT_FALSE(std::filesystem::exists(runner.folder() + "/cache")) << "nothing is stored";
+}
+
+TEST(InspectCommandTest, TheProblemAndTheGpuAreThoseOfTheFlags) {
+  const CommandResult result = CommandRunner().run(spec_with(
+      {"--gpu", "H100", "--batch", "3", "--seq-len", "1000", "--num-kv-heads", "2", "--json"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["roofline"]["gpu"]["id"], "h100");
+  EXPECT_EQ(json["roofline"]["kv_bytes"], 3 * 1000 * 2 * 512);
+  EXPECT_EQ(json["roofline"]["flops"], 3.0 * 2 * 1000 * 2 * 4 * 256);
+  EXPECT_EQ(json["sass"]["main_loop"]["classes"]["matrix products"]["count"], 16);
+  EXPECT_EQ(json["pipeline"]["stages"], 3);
+}
+
+TEST(InspectCommandTest, OtherFamiliesByTheirText) {
+  const CommandResult result =
+      CommandRunner().run({"inspect", "--spec", "merge_states", "--arch", "sm_80"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("no ring of stages"));
+  EXPECT_THAT(result.out, HasSubstr("only of attention kernels"));
+  EXPECT_THAT(result.out, HasSubstr("A100 SXM 80 GB"));
+}
+
+TEST(InspectCommandTest, AnEntryAndItsCubinSayTheSame) {
+  const CommandRunner runner;
+  ASSERT_EQ(runner.run({"precompile", "--head-size", "128", "--group-size", "4", "--arch", "sm_90a"})
+                .exit_code,
+            0);
+  const auto list = nlohmann::json::parse(runner.run({"cache", "ls", "--json"}).out);
+  ASSERT_EQ(list.size(), 1u);
+  const std::string key = list[0]["key"];
+  const CommandResult of_entry = runner.run({"inspect", key.substr(0, 10), "--json"});
+  ASSERT_EQ(of_entry.exit_code, 0) << of_entry.err;
+  const auto entry = nlohmann::json::parse(of_entry.out);
+  EXPECT_EQ(entry["origin"], "entry " + key);
+  EXPECT_EQ(entry["resources"]["dynamic_shared_bytes"]["from"], "configuration");
+  EXPECT_TRUE(entry["roofline"].is_object());
+
+  const std::string file = runner.folder() + "/kernel.cubin";
+  ASSERT_EQ(runner.run({"cache", "extract", key, "-o", file}).exit_code, 0);
+  const CommandResult of_file = runner.run({"inspect", file, "--json", "--dynamic-shared",
+                                            std::to_string(entry["resources"]["dynamic_shared_bytes"]
+                                                                ["value"].get<int>())});
+  ASSERT_EQ(of_file.exit_code, 0) << of_file.err;
+  const auto cubin = nlohmann::json::parse(of_file.out);
+  EXPECT_EQ(cubin["spec"], nullptr);
+  EXPECT_EQ(cubin["resources"]["registers"]["value"], entry["resources"]["registers"]["value"]);
+  EXPECT_EQ(cubin["resources"]["threads_per_cta"]["value"],
+            entry["resources"]["threads_per_cta"]["value"]);
+  EXPECT_EQ(cubin["occupancy"], entry["occupancy"]);
+  EXPECT_EQ(cubin["sass"], entry["sass"]);
+  const auto of_spec = nlohmann::json::parse(runner.run(spec_with({"--json"})).out);
+  EXPECT_EQ(of_spec["sass"], entry["sass"]) << "line information changes no instruction";
+
+  const CommandResult none = runner.run({"inspect", "0123456789"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("0 entries of"));
+}
+
+TEST(InspectCommandTest, ThePageIsOneFileBesideTheText) {
+  const CommandRunner runner;
+  const std::string file = runner.folder() + "/kernel.html";
+  const CommandResult result = runner.run(spec_with({"--html", file}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Occupancy"));
+  const std::string page = content_of(file);
+  EXPECT_THAT(page, testing::StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(page, testing::EndsWith("</html>\n"));
+  EXPECT_THAT(page, HasSubstr("HMMA.16816.F32.BF16"));
+  EXPECT_THAT(page, HasSubstr("PAGEJIT_DEVICE void attend("));
+  EXPECT_THAT(page, Not(HasSubstr("http://")));
+  EXPECT_THAT(page, Not(HasSubstr("https://")));
+  const CommandResult refused = runner.run(spec_with({"--html", runner.folder() + "/no/k.html"}));
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_THAT(refused.err, HasSubstr("No such file or directory"));
+}
+
+TEST(InspectCommandTest, WithoutADisassemblerTheRestIsThereAndASentence) {
+  const CommandResult result = CommandRunner().run(spec_with({"--nvdisasm", "/does/not/exist"}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("registers per thread"));
+  EXPECT_THAT(result.out, HasSubstr("nvdisasm: /does/not/exist is no program"));
+}
+
+TEST(InspectCommandTest, FilesThatAreNoCubinsAreRefused) {
+  const CommandRunner runner;
+  const auto error_of = [&](const std::string& what, int exit_code) {
+    const CommandResult result = runner.run({"inspect", what});
+    EXPECT_EQ(result.exit_code, exit_code) << what;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  EXPECT_THAT(error_of(runner.write_file("text", "not a cubin"), 1), HasSubstr("no ELF file"));
+  EXPECT_THAT(error_of(runner.write_file("empty", ""), 1), HasSubstr("no ELF file"));
+  EXPECT_THAT(error_of("/bin/sh", 1), HasSubstr("not one of code for a GPU"));
+  EXPECT_THAT(error_of(runner.folder() + "/none.cubin", 4), HasSubstr("none.cubin"));
+  EXPECT_THAT(error_of(runner.folder(), 4), HasSubstr(runner.folder()));
+}
+
+TEST(InspectCommandTest, WrongFlagsAreRefusedWithWhatIsLegal) {
+  const CommandRunner runner;
+  const auto error_of = [&](const std::vector<std::string>& arguments) {
+    const CommandResult result = runner.run(arguments);
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(error_of({"inspect"}), HasSubstr("--head-size is missing"));
+  EXPECT_THAT(error_of({"inspect", "--head-size", "128", "--group-size", "4"}),
+              HasSubstr("--arch is missing"));
+  EXPECT_THAT(error_of({"inspect", "--spec", "merge_states", "--arch", "host"}),
+              HasSubstr("must be one that gives a cubin"));
+  EXPECT_THAT(error_of({"inspect", "x.cubin", "--arch", "sm_90a"}), HasSubstr("excludes --arch"));
+  EXPECT_THAT(error_of({"inspect", "--spec", "merge_states", "--head-size", "64"}),
+              HasSubstr("--spec excludes"));
+  EXPECT_THAT(error_of(spec_with({"--gpu", "a100-80"})), HasSubstr("does not run on it"));
+  EXPECT_THAT(error_of(spec_with({"--gpu", "gtx"})), HasSubstr("known are t4"));
+  EXPECT_THAT(error_of(spec_with({"--batch", "0"})), HasSubstr("--batch 0: must be 1 to"));
+}
+
+}  // namespace
+}  // namespace pagejit::cli

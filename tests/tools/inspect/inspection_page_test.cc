@@ -1,0 +1,143 @@
+#include "tools/inspect/inspection_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "generator/families.h"
+#include "tests/tools/inspect/small_elf.h"
+#include "tools/inspect/inspection_json.h"
+#include "tools/inspect/inspection_text.h"
+
+namespace pagejit::inspect {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// By two parsers of Python's, XML and HTML, which must both see every element closed.
+bool is_well_formed(const std::string& html) {
+  FILE* python = popen(R"(python3 -c '
+import sys, xml.dom.minidom, html.parser
+text = sys.stdin.buffer.read()
+xml.dom.minidom.parseString(text)
+class Parser(html.parser.HTMLParser):
+    depth = 0
+    def handle_starttag(self, tag, attributes): self.depth += tag not in ("meta",)
+    def handle_endtag(self, tag): self.depth -= 1
+    def handle_startendtag(self, tag, attributes): pass
+parser = Parser()
+parser.feed(text.decode())
+parser.close()
+sys.exit(parser.depth != 0)')",
+                       "w");
+  if (python == nullptr) return false;
+  const bool is_written = fwrite(html.data(), 1, html.size(), python) == html.size();
+  return pclose(python) == 0 && is_written;
+}
+
+Inspection hostile() {
+  SmallElf elf;
+  elf.kernels[0].symbol = "<b>&\"kernel'</script>";
+  Subject subject;
+  subject.image = elf.bytes();
+  subject.origin = "</style><script>alert(1)</script>";
+  InspectOptions options;
+  options.nvdisasm = "/does/not/exist";
+  options.environment = [](const std::string&) { return std::nullopt; };
+  const Result<Inspection> inspection = inspect(subject, options);
+  EXPECT_TRUE(inspection) << inspection.status().to_string();
+  Inspection result = *inspection;
+  result.source = "#line 1 \"a<b.cuh\"\nif (a < b && c > d) { \"</script>\" }\n";
+  result.sass = parse_sass(
+      "\t.section\t.text.k,\"ax\"\n\t//## File \"/x/a<b.cuh\", line 1\n"
+      "        /*0000*/   BRA `(.L_x_0) & <evil> ;\n",
+      "k");
+  return result;
+}
+
+TEST(InspectionPageTest, AllTextIsEscaped) {
+  const std::string html = to_html(hostile());
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, Not(HasSubstr("alert(1)</script>")));
+  EXPECT_THAT(html, Not(HasSubstr("<evil>")));
+  EXPECT_THAT(html, HasSubstr("&lt;evil&gt;"));
+  EXPECT_THAT(html, HasSubstr("a &lt; b &amp;&amp; c &gt; d"));
+}
+
+TEST(InspectionPageTest, AnInstructionAndItsLineHaveTheSameMark) {
+  const std::string html = to_html(hostile());
+  EXPECT_THAT(html, HasSubstr("<div id=\"l2\" data-s=\"2\"><b>2</b><i>1</i>if"));
+  EXPECT_THAT(html, HasSubstr("<div data-s=\"2\"><b>0000</b><a href=\"#l2\">BRA"));
+}
+
+TEST(InspectionPageTest, RefersToNothingOutside) {
+  const std::string html = to_html(hostile());
+  for (const char* reference : {"http://", "https://", "src=", "url(", "@import", "<link"}) {
+    EXPECT_THAT(html, Not(HasSubstr(reference)));
+  }
+}
+
+// ---- Of a cubin alone ----
+
+Result<Inspection> inspect_small(const SmallElf& elf, InspectOptions options = {}) {
+  if (options.nvdisasm.empty()) options.nvdisasm = "/does/not/exist";
+  options.environment = [](const std::string&) { return std::nullopt; };
+  Subject subject;
+  subject.image = elf.bytes();
+  subject.origin = "small.cubin";
+  return inspect(subject, options);
+}
+
+TEST(InspectionTest, WithoutADisassemblerTheRestIsThere) {
+  const Result<Inspection> inspection = inspect_small({});
+  ASSERT_TRUE(inspection);
+  const std::string text = to_text(*inspection);
+  EXPECT_THAT(text, HasSubstr("registers per thread             40  cubin\n"));
+  EXPECT_THAT(text, HasSubstr("threads per CTA                 128  cubin: its launch bound\n"));
+  EXPECT_THAT(text, HasSubstr("spill stores, bytes               -  not known\n"));
+  EXPECT_THAT(text, HasSubstr("H200 SXM 141 GB"));
+  EXPECT_THAT(text, HasSubstr("nvdisasm: /does/not/exist is no program that can be run\n"));
+  const nlohmann::json json = to_json(*inspection);
+  EXPECT_EQ(json["resources"]["registers"]["value"], 40);
+  EXPECT_EQ(json["resources"]["spill_store_bytes"], nullptr);
+  EXPECT_EQ(json["occupancy"].size(), 4u);
+  EXPECT_EQ(json["roofline"], nullptr);
+  EXPECT_THAT(json["sass"]["missing"].get<std::string>(), HasSubstr("/does/not/exist"));
+  EXPECT_TRUE(is_well_formed(to_html(*inspection)));
+}
+
+TEST(InspectionTest, OfSeveralKernelsOneIsNamed) {
+  const SmallElf elf = {.kernels = {{"one"}, {"two", 80}}};
+  EXPECT_THAT(inspect_small(elf).status().message(), HasSubstr("--kernel chooses one: one, two"));
+  EXPECT_EQ(inspect_small(elf, {.symbol = "two"})->registers.value, 80);
+  EXPECT_EQ(inspect_small(elf, {.symbol = "three"}).status().code(), StatusCode::kNotFound);
+}
+
+TEST(InspectionTest, AGpuThatTheCubinDoesNotRunOnIsRefused) {
+  EXPECT_STREQ(inspect_small({}, {.gpu = "H100"})->gpu->id, "h100");
+  const auto wrong = inspect_small({}, {.gpu = "a100-80"});
+  EXPECT_EQ(wrong.status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(wrong.status().message(),
+            "--gpu a100-80: a cubin for sm_90a does not run on it; of those known it runs on h200, "
+            "h100, h100-pcie, gh200-96");
+  EXPECT_EQ(inspect_small({}, {.gpu = "none"}).status().code(), StatusCode::kNotFound);
+}
+
+TEST(InspectionTest, WhereLogAndCubinDisagreeItIsSaid) {
+  Subject subject;
+  subject.image = SmallElf{}.bytes();
+  subject.report = CompileReport();
+  subject.report->registers = 41;
+  const Result<Inspection> inspection =
+      inspect(subject, {.nvdisasm = "/does/not/exist", .environment = [](const std::string&) {
+                          return std::nullopt;
+                        }});
+  ASSERT_TRUE(inspection);
+  EXPECT_THAT(inspection->contradictions,
+              testing::ElementsAre("registers: 41 by the compile log, 40 by the cubin"));
+  EXPECT_THAT(to_text(*inspection), HasSubstr("registers: 41 by the compile log"));
+  EXPECT_EQ(inspection->stack_bytes.source, "compile log and cubin");
+}
+
+}  // namespace
+}  // namespace pagejit::inspect

@@ -1,0 +1,86 @@
+#include "tools/inspect/roofline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "generator/planner.h"
+
+namespace pagejit::inspect {
+namespace {
+
+using testing::HasSubstr;
+
+KernelConfig config_of(const char* spec, const char* target = "sm_90a") {
+  const Result<KernelSpec> parsed = parse_spec(spec);
+  EXPECT_TRUE(parsed) << parsed.status().to_string();
+  return *plan(*parsed, *parse_target(target));
+}
+
+TEST(RooflineTest, DecodeIsLimitedByMemory) {
+  const KernelConfig config = config_of("decode head_size=128 block_size=16 group_size=4");
+  const Gpu gpu = *find_gpu("h200");
+  const Roofline r = roofline_of(config, {.batch = 8, .seq_len = 8192, .num_kv_heads = 8}, gpu);
+  EXPECT_EQ(r.problem.query_len, 1);
+  EXPECT_DOUBLE_EQ(r.kv_bytes, 8.0 * 8192 * 8 * 128 * 2 * 2);
+  EXPECT_DOUBLE_EQ(r.query_bytes, 8.0 * 32 * 128 * 2 * 2);
+  EXPECT_DOUBLE_EQ(r.flops, 2.0 * 8 * 8192 * 32 * 256);
+  EXPECT_NEAR(r.memory_us, (268435456 + 131072) / 4800e9 * 1e6, 1e-9);
+  EXPECT_NEAR(r.compute_us, 1073741824 / 989.5e12 * 1e6, 1e-9);
+  EXPECT_TRUE(r.is_memory_bound());
+  EXPECT_NEAR(r.intensity(), 4, 0.01);
+  const std::string text = explain_roofline(r, config.spec, gpu);
+  EXPECT_THAT(text, HasSubstr("batch 8 x seq_len 8,192 x KV heads 8 x 512 B a token = 268.4 MB"));
+  EXPECT_THAT(text, HasSubstr("memory is the limit: 55.95 us, 4,800 GB/s"));
+}
+
+TEST(RooflineTest, APromptIsLimitedByProducts) {
+  const KernelConfig config =
+      config_of("many head_size=128 block_size=16 group_size=4 causal=1");
+  const Gpu gpu = *find_gpu("a100-80");
+  const Roofline r = roofline_of(config, {.batch = 2, .seq_len = 16384, .num_kv_heads = 8}, gpu);
+  EXPECT_EQ(r.problem.query_len, 16384) << "all of it";
+  EXPECT_DOUBLE_EQ(r.flops, 2 * 4.0 * 16384 * 16384 / 2 * 32 * 128);
+  EXPECT_DOUBLE_EQ(r.query_bytes, 2 * 16384.0 * 32 * 128 * 4);
+  EXPECT_FALSE(r.is_memory_bound());
+  EXPECT_DOUBLE_EQ(r.limit_us(), r.compute_us);
+  EXPECT_NEAR(r.tflops(), 312, 1e-9);
+  EXPECT_THAT(explain_roofline(r, config.spec, gpu), HasSubstr("products are the limit"));
+}
+
+TEST(RooflineTest, F32TakesSixProducts) {
+  const Gpu gpu = *find_gpu("h200");
+  const Roofline wide = roofline_of(
+      config_of("decode q=f32 kv=f32 out=f32 head_size=64 block_size=16 group_size=8"), {}, gpu);
+  EXPECT_EQ(wide.products_each, 6);
+  EXPECT_NEAR(wide.compute_us, 6 * wide.flops / 989.5e6, 1e-9);
+  const Roofline latent = roofline_of(
+      config_of("decode head_size=576 head_size_v=512 block_size=64 group_size=16 latent=1"),
+      {.batch = 1, .seq_len = 1000, .num_kv_heads = 1}, gpu);
+  EXPECT_DOUBLE_EQ(latent.kv_bytes, 1000 * 576 * 2);
+  EXPECT_DOUBLE_EQ(latent.flops, 2.0 * 1000 * 16 * (576 + 512));
+}
+
+TEST(RooflineTest, WithoutARateOnlyMemoryIsSaid) {
+  const KernelConfig config =
+      config_of("decode head_size=128 block_size=16 group_size=4", "sm_121a");
+  const Gpu gpu = *find_gpu("gb10");
+  const Roofline r = roofline_of(config, {}, gpu);
+  EXPECT_EQ(r.compute_us, 0);
+  EXPECT_THAT(explain_roofline(r, config.spec, gpu), HasSubstr("no rate of products is known"));
+}
+
+TEST(RooflineTest, ProblemsThatAreNoneAreRefused) {
+  const KernelSpec decode = *parse_spec("decode head_size=128 block_size=16 group_size=4");
+  const KernelSpec many = *parse_spec("many head_size=128 block_size=16 group_size=4 causal=1");
+  EXPECT_TRUE(check_problem({}, decode));
+  EXPECT_EQ(check_problem({.batch = 0}, decode).message(),
+            "--batch 0: must be 1 to 1073741824");
+  EXPECT_FALSE(check_problem({.seq_len = -1}, decode));
+  EXPECT_FALSE(check_problem({.num_kv_heads = 0}, decode));
+  EXPECT_THAT(check_problem({.query_len = 2}, decode).message(), HasSubstr("must be 1 for"));
+  EXPECT_TRUE(check_problem({.seq_len = 100, .query_len = 100}, many));
+  EXPECT_FALSE(check_problem({.seq_len = 100, .query_len = 101}, many));
+}
+
+}  // namespace
+}  // namespace pagejit::inspect
