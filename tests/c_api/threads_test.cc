@@ -1,0 +1,237 @@
+// The C API from several threads at once, and in a forked child.
+#include <atomic>
+#include <thread>
+
+#include "tests/c_api/function_table.h"
+#include "tests/c_api/values.h"
+#include "tests/cache/child_process.h"
+
+namespace pagejit {
+namespace {
+
+using cache::ChildProcess;
+using ::testing::HasSubstr;
+
+// Calls a function with legal arguments. Its answer is OK or has a sentence.
+template <class... P>
+void call_legally(const char* name, pagejit_status (*function)(P...), Values& values) {
+  values.reset();
+  const pagejit_status status = std::apply(function, std::tuple<P...>{values.get<P>()...});
+  EXPECT_EQ(pagejit_error_code(values.error), status) << name;
+  EXPECT_EQ(*pagejit_error_message(values.error) == '\0', status == PAGEJIT_OK) << name;
+}
+
+void call_each_function(Values& values) {
+#define PAGEJIT_CALL(function) call_legally(#function, function, values);
+  PAGEJIT_C_STATUS_FUNCTIONS(PAGEJIT_CALL)
+#undef PAGEJIT_CALL
+}
+
+class CApiThreadsTest : public CApiTest {
+ protected:
+  pagejit_attention_args legal_c_args() {
+    pagejit_attention_args args;
+    pagejit_attention_args_init(&args, sizeof args);
+    const AttentionArgs from = legal_args();
+    args.q = from.q;
+    args.q_stride_token = from.q_stride_token;
+    args.q_stride_head = from.q_stride_head;
+    args.k_cache = from.k_cache;
+    args.v_cache = from.v_cache;
+    args.k_strides =
+        args.v_strides = {from.k_strides.block, from.k_strides.token, from.k_strides.head};
+    args.block_table = from.block_table;
+    args.block_table_stride = from.block_table_stride;
+    args.max_blocks_per_seq = from.max_blocks_per_seq;
+    args.seq_lens = from.seq_lens;
+    args.out = from.out;
+    args.out_stride_token = from.out_stride_token;
+    args.out_stride_head = from.out_stride_head;
+    args.num_seqs = from.num_seqs;
+    args.num_kv_heads = from.num_kv_heads;
+    args.scale = from.scale;
+    args.num_splits = from.num_splits;
+    return args;
+  }
+};
+
+TEST_F(CApiThreadsTest, EveryFunctionMayBeCalledFromSeveralThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([this] {
+      Values values(handles);
+      call_each_function(values);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(CApiThreadsTest, AKernelThatIsDestroyedDuringLaunchesIsRefusedFromThenOn) {
+  const pagejit_attention_args args = legal_c_args();
+  pagejit_kernel* kernel = nullptr;
+  ASSERT_EQ(outcome(pagejit_kernel_copy(handles.kernel, &kernel, error)), "");
+  std::atomic<int> launches{0};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      pagejit_error* own = nullptr;
+      pagejit_error_create(&own);
+      pagejit_status status = PAGEJIT_OK;
+      while ((status = pagejit_kernel_launch(kernel, &args, nullptr, own)) == PAGEJIT_OK) {
+        ++launches;
+      }
+      EXPECT_EQ(status, PAGEJIT_INVALID_ARGUMENT);
+      EXPECT_THAT(pagejit_error_message(own), HasSubstr("it was destroyed"));
+      ++refused;
+      pagejit_error_destroy(own);
+    });
+  }
+  while (launches < 100) std::this_thread::yield();
+  EXPECT_EQ(outcome(pagejit_kernel_destroy(kernel, error)), "");
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused, 3);
+}
+
+TEST_F(CApiThreadsTest, HandlesAreMadeAndDestroyedByManyThreadsWithoutEverBeingMixedUp) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this] {
+      std::vector<pagejit_kernel*> own;
+      for (int round = 0; round < 500; ++round) {
+        pagejit_kernel* kernel = nullptr;
+        EXPECT_EQ(pagejit_kernel_copy(handles.kernel, &kernel, nullptr), PAGEJIT_OK);
+        own.push_back(kernel);
+        if (round % 3 != 0) continue;
+        EXPECT_EQ(pagejit_kernel_destroy(own.front(), nullptr), PAGEJIT_OK);
+        EXPECT_EQ(pagejit_kernel_destroy(own.front(), nullptr), PAGEJIT_INVALID_ARGUMENT);
+        own.erase(own.begin());
+      }
+      for (pagejit_kernel* kernel : own) {
+        EXPECT_EQ(pagejit_kernel_destroy(kernel, nullptr), PAGEJIT_OK);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(CApiThreadsTest, ASlotThatIsUsedAgainHasANewHandle) {
+  pagejit_error* first = nullptr;
+  ASSERT_EQ(pagejit_error_create(&first), PAGEJIT_OK);
+  ASSERT_EQ(pagejit_error_destroy(first), PAGEJIT_OK);
+  pagejit_error* second = nullptr;
+  ASSERT_EQ(pagejit_error_create(&second), PAGEJIT_OK);
+  EXPECT_EQ(static_cast<uint32_t>(c_api::value_of(first)),
+            static_cast<uint32_t>(c_api::value_of(second)))
+      << "the same slot, or this test shows nothing";
+  EXPECT_NE(first, second);
+  EXPECT_EQ(pagejit_error_code(first), PAGEJIT_INVALID_ARGUMENT);
+  EXPECT_EQ(pagejit_error_code(second), PAGEJIT_OK);
+  EXPECT_EQ(pagejit_error_destroy(second), PAGEJIT_OK);
+}
+
+TEST_F(CApiThreadsTest, AWrongHandleThatPinsASlotForAMomentDoesNoHarm) {
+  const uint64_t live = c_api::value_of(handles.kernel);
+  const uint64_t older = live - (uint64_t{1} << 32);
+  {
+    const c_api::Pin pin(c_api::Kind::kKernel, as_handle<void>(older));
+    EXPECT_EQ(pin.object(), nullptr);
+    pagejit_kernel* copy = nullptr;
+    EXPECT_EQ(outcome(pagejit_kernel_copy(handles.kernel, &copy, error)), "");
+    EXPECT_EQ(outcome(pagejit_kernel_destroy(handles.kernel, error)), "");
+    handles.kernel = copy;
+  }  // here the object is freed
+  EXPECT_EQ(pagejit_kernel_destroy(as_handle<pagejit_kernel>(live), error),
+            PAGEJIT_INVALID_ARGUMENT);
+  EXPECT_EQ(outcome(pagejit_kernel_destroy(handles.kernel, error)), "");
+}
+
+// ---- fork ----
+
+TEST_F(CApiThreadsTest, EveryFunctionEndsInAForkedChildWithASentenceWhereItFails) {
+  ChildProcess child([&] {
+    ::alarm(60);  // instead of ChildProcess's
+    Values values(handles);
+    call_each_function(values);
+    return HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(CApiThreadsTest, HandlesOfTheParentAreRefusedInTheChildAsByTheCppEngine) {
+  const std::string parent = std::to_string(::getpid());
+  ChildProcess child([&] {
+    ::alarm(60);
+    pagejit_kernel* kernel = nullptr;
+    EXPECT_EQ(pagejit_kernel_prepare(handles.engine, &specs.kernel, 0, nullptr, &kernel, error),
+              PAGEJIT_DRIVER_UNAVAILABLE);
+    EXPECT_THAT(message(), HasSubstr("in process " + parent));
+    EXPECT_THAT(message(), HasSubstr("does not survive a fork"));
+    const uint64_t calls = script->total_calls();
+    EXPECT_EQ(outcome(pagejit_kernel_destroy(handles.kernel, error)), "");
+    EXPECT_EQ(outcome(pagejit_engine_destroy(handles.engine, error)), "");
+    EXPECT_EQ(script->total_calls(), calls) << "nothing is unloaded";
+    return HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  const pagejit_attention_args args = legal_c_args();
+  EXPECT_EQ(outcome(pagejit_kernel_launch(handles.kernel, &args, nullptr, error)), "")
+      << "the parent goes on";
+}
+
+TEST_F(CApiThreadsTest, HandlesAreMadeInAChildThatWasForkedWhileThreadsMadeSome) {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) {
+      pagejit_error* own = nullptr;
+      pagejit_error_create(&own);
+      pagejit_error_destroy(own);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    ChildProcess child([&] {
+      ::alarm(20);
+      pagejit_error* own = nullptr;
+      return pagejit_error_create(&own) == PAGEJIT_OK && pagejit_error_destroy(own) == PAGEJIT_OK
+                 ? 0
+                 : 1;
+    });
+    EXPECT_EQ(child.wait(), 0);
+  }
+  stop = true;
+  busy.join();
+}
+
+// What a launch gives the driver.
+TEST_F(CApiThreadsTest, ALaunchGivesTheDriverWhatThatOfCppDoes) {
+  script->record_params(true);
+  pagejit_attention_args args = legal_c_args();
+  args.kv_scale_stride = 3;
+  args.window_left = 17;
+  args.max_seq_len = 999;
+  args.lse = reinterpret_cast<float*>(0x7000);
+  args.workspace = reinterpret_cast<void*>(0x100000);
+  args.workspace_bytes = size_t{1} << 40;
+  args.num_splits = 2;
+  ASSERT_EQ(outcome(pagejit_kernel_launch(handles.kernel, &args, nullptr, error)), "");
+  const pagejit_stub::LaunchRecord of_c = script->last_launch();
+
+  AttentionArgs same = legal_args();
+  same.kv_scale_stride = 3;
+  same.window_left = 17;
+  same.max_seq_len = 999;
+  same.lse = args.lse;
+  same.workspace = args.workspace;
+  same.workspace_bytes = args.workspace_bytes;
+  same.num_splits = 2;
+  const c_api::Pin pin(c_api::Kind::kKernel, handles.kernel);
+  ASSERT_TRUE(static_cast<const Kernel*>(pin.object())->launch(same, nullptr));
+  const pagejit_stub::LaunchRecord of_cpp = script->last_launch();
+  EXPECT_EQ(std::memcmp(&of_c.params, &of_cpp.params, sizeof of_c.params), 0);
+  EXPECT_EQ(of_c.config.gridDimX, of_cpp.config.gridDimX);
+  EXPECT_EQ(of_c.config.gridDimY, of_cpp.config.gridDimY);
+  EXPECT_EQ(of_c.config.gridDimZ, of_cpp.config.gridDimZ);
+}
+
+}  // namespace
+}  // namespace pagejit
