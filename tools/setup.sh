@@ -47,6 +47,8 @@ needs g++ have_command g++
 needs cmake cmake_is_recent
 needs ninja-build have_command ninja
 needs git have_command git
+needs abigail-tools have_command abidiff
+needs binutils have_command nm
 needs ca-certificates have_file /etc/ssl/certs/ca-certificates.crt
 needs python3 have_command python3
 needs libspdlog-dev have_header spdlog/spdlog.h

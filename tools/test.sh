@@ -60,21 +60,21 @@ say "$(sum_up release)"
 if [ "$sanitizers" = yes ]; then
   begin=$(now)
   build asan --target cache_test generator_test jit_test remote_test runtime_test async_test observation_test \
-    models_test manifest_test pagejit_emulator_test attention_sweep_test ragged_test latent_test
+    c_api_test models_test manifest_test pagejit_emulator_test attention_sweep_test ragged_test latent_test
   say "sanitizer build: $(seconds_since "$begin") s"
   # The library's host code. What runs device code on the emulator's fibers, compiles many kernels or needs the plain
   # build's timing says so with a label.
   ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" \
-    -L '^(cache|generator|jit|remote|runtime|models|manifest)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
+    -L '^(cache|generator|jit|remote|runtime|c_api|models|manifest)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
   # Kernels on the emulator: what AddressSanitizer finds there, and a sweep of attention.
   ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" -R '^AsanTest\.|_asan\.' || status=$?
 
   begin=$(now)
-  build tsan --target cache_test jit_test runtime_test async_test observation_test
+  build tsan --target cache_test jit_test runtime_test async_test observation_test c_api_test
   say "ThreadSanitizer build: $(seconds_since "$begin") s"
   begin=$(now)
   ctest --test-dir "$root/build/tsan" --output-on-failure --no-tests=error -j "$(jobs)" \
-    -L '^(cache|jit|runtime)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
+    -L '^(cache|jit|runtime|c_api)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
   say "ThreadSanitizer tests: $(seconds_since "$begin") s, exit status $status"
 
   begin=$(now)
