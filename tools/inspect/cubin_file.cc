@@ -192,6 +192,10 @@ Result<CubinFile> read_cubin(std::string_view bytes) {
     return corrupt("an ELF file, but not one of code for a GPU (machine " +
                    std::to_string(header->e_machine) + ", must be 190)");
   }
+  // Behind the sections; the driver reads them, so a file that ends before is no whole cubin.
+  if (!file.slice(header->e_phoff, uint64_t{header->e_phnum} * header->e_phentsize)) {
+    return corrupt("truncated in its program headers");
+  }
   const Result<std::vector<Section>> sections = read_sections(file, *header);
   if (!sections) return sections.status();
   CubinFile cubin;

@@ -113,9 +113,9 @@ std::string draw_attention(const KernelConfig& config) {
   if (c.num_stages > 1) {
     const int tiles = c.num_stages - 1;
     const int64_t cta_bytes = int64_t{tiles} * config.tile_tokens() * kv_token_bytes(c);
-    text += "while a tile is computed " + count_of(tiles, "tile", "tiles") +
-            " of each group are under way: " + with_commas(cta_bytes) + " B of K and V per CTA, " +
-            with_commas(bytes_in_flight(c)) + " B per SM with the " +
+    text += "while a tile is computed " + count_of(tiles, "tile", "tiles") + " of each group " +
+            (tiles == 1 ? "is" : "are") + " under way: " + with_commas(cta_bytes) +
+            " B of K and V per CTA, " + with_commas(bytes_in_flight(c)) + " B per SM with the " +
             count_of(c.min_ctas_per_sm, "CTA", "CTAs") + " that it is compiled for\n";
     text +=
         "Q, S and P of one warp follow each other; other warps and CTAs of the SM compute "

@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kFewQueries = 4;      // three speculated tokens and one more
 constexpr int kSharedQueries = 64;  // sequences
+constexpr int kUsualKvHeads = 8;    // of most models of 7 to 70 billion parameters
 
 // One of the sequences, since all are alike.
 AttentionBenchCase case_of(const KernelSpec& spec, const Problem& problem) {
@@ -55,7 +56,9 @@ Status check_problem(const Problem& problem, const KernelSpec& spec) {
   };
   if (Status s = check("--batch", problem.batch); !s) return s;
   if (Status s = check("--seq-len", problem.seq_len); !s) return s;
-  if (Status s = check("--num-kv-heads", problem.num_kv_heads); !s) return s;
+  if (problem.num_kv_heads != 0) {
+    if (Status s = check("--num-kv-heads", problem.num_kv_heads); !s) return s;
+  }
   if (problem.query_len == 0) return Status::ok();
   if (Status s = check("--query-len", problem.query_len); !s) return s;
   if (spec.queries == QueryLengths::kOne && problem.query_len != 1) {
@@ -71,6 +74,7 @@ Status check_problem(const Problem& problem, const KernelSpec& spec) {
 
 Roofline roofline_of(const KernelConfig& config, Problem problem, const Gpu& gpu) {
   if (problem.query_len == 0) problem.query_len = usual_query_len(config.spec, problem.seq_len);
+  if (problem.num_kv_heads == 0) problem.num_kv_heads = config.spec.latent ? 1 : kUsualKvHeads;
   const AttentionBenchCase c = case_of(config.spec, problem);
   const int terms = pagejit_shared::operand_terms(config.attention);
   Roofline r;

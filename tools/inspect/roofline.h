@@ -14,9 +14,9 @@ namespace pagejit::inspect {
 // All sequences alike.
 struct Problem {
   int batch = 8;
-  int seq_len = 8192;  // tokens of the cache, the new ones included
-  int num_kv_heads = 8;
-  int query_len = 0;  // new tokens of each sequence; 0: usual_query_len()
+  int seq_len = 8192;    // tokens of the cache, the new ones included
+  int num_kv_heads = 0;  // 0: 1 where K's rows hold V, else 8
+  int query_len = 0;     // new tokens of each sequence; 0: usual_query_len()
 };
 
 // 1 for `one`, 4 for `few` (a speculated continuation), seq_len for `many` (a prompt), 64 for
@@ -28,7 +28,7 @@ int usual_query_len(const KernelSpec& spec, int seq_len);
 Status check_problem(const Problem& problem, const KernelSpec& spec);
 
 struct Roofline {
-  Problem problem;      // with its query_len
+  Problem problem;      // with nothing left open
   double kv_bytes = 0;  // of K and V: the formulas are those of tools/bench/attention_case.h
   double query_bytes = 0;
   double flops = 0;

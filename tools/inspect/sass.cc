@@ -92,7 +92,7 @@ class ListingParser {
     if (words.starts_with(".target")) {
       const std::string_view target = trimmed(words.substr(7));
       listing_.target = target.substr(0, std::min(target.find_first_of(" ,\t"), target.size()));
-    } else if (words.starts_with(".section")) {
+    } else if (words.starts_with(".section ") || words.starts_with(".section\t")) {
       // Quoted where the name has unusual letters.
       const std::string_view name = trimmed(words.substr(8));
       const std::string wanted = ".text." + listing_.symbol;

@@ -160,6 +160,7 @@ constexpr Operation kOperations[] = {
     {"FENCE", kSynchronisation},
     {"WARPSYNC", kSynchronisation},
     {"WARPGROUP", kSynchronisation},
+    {"ENDCOLLECTIVE", kSynchronisation},
     {"ACQBULK", kSynchronisation},
     {"PREEXIT", kSynchronisation},
     {"UTMACMDFLUSH", kSynchronisation},
@@ -184,7 +185,6 @@ constexpr Operation kOperations[] = {
     {"NANOSLEEP", kControl},
     {"BPT", kControl},
     {"RPCMOV", kControl},
-    {"WARPSYNCALL", kControl},
 };
 
 bool moves_data(SassClass c) {

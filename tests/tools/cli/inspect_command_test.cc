@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const std::vector<std::string> kSpec = {"inspect",      "--head-size", "128",   "--group-size",
-                                        "4",            "--arch",      "sm_90a"};
+const std::vector<std::string> kSpec = {"inspect", "--head-size", "128",   "--group-size",
+                                        "4",       "--arch",      "sm_90a"};
 
 std::vector<std::string> spec_with(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = kSpec;
@@ -68,9 +68,10 @@ TEST(InspectCommandTest, OtherFamiliesByTheirText) {
 
 TEST(InspectCommandTest, AnEntryAndItsCubinSayTheSame) {
   const CommandRunner runner;
-  ASSERT_EQ(runner.run({"precompile", "--head-size", "128", "--group-size", "4", "--arch", "sm_90a"})
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      runner.run({"precompile", "--head-size", "128", "--group-size", "4", "--arch", "sm_90a"})
+          .exit_code,
+      0);
   const auto list = nlohmann::json::parse(runner.run({"cache", "ls", "--json"}).out);
   ASSERT_EQ(list.size(), 1u);
   const std::string key = list[0]["key"];
@@ -83,9 +84,9 @@ TEST(InspectCommandTest, AnEntryAndItsCubinSayTheSame) {
 
   const std::string file = runner.folder() + "/kernel.cubin";
   ASSERT_EQ(runner.run({"cache", "extract", key, "-o", file}).exit_code, 0);
-  const CommandResult of_file = runner.run({"inspect", file, "--json", "--dynamic-shared",
-                                            std::to_string(entry["resources"]["dynamic_shared_bytes"]
-                                                                ["value"].get<int>())});
+  const CommandResult of_file =
+      runner.run({"inspect", file, "--json", "--dynamic-shared",
+                  std::to_string(entry["resources"]["dynamic_shared_bytes"]["value"].get<int>())});
   ASSERT_EQ(of_file.exit_code, 0) << of_file.err;
   const auto cubin = nlohmann::json::parse(of_file.out);
   EXPECT_EQ(cubin["spec"], nullptr);

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 
 TEST(CubinFileTest, ReadsWhatPtxasHasWritten) {
   SmallElf elf;
-  elf.kernels = {{"first", 118, 16, 1024 + 800, 3, {128, 2, 1}}, {"second", 255, 0, 0, 0, {32, 1, 1}}};
+  elf.kernels = {{"first", 118, 16, 1024 + 800, 3, {128, 2, 1}},
+                 {"second", 255, 0, 0, 0, {32, 1, 1}}};
   const Result<CubinFile> cubin = read_cubin(elf.bytes());
   ASSERT_TRUE(cubin) << cubin.status().to_string();
   EXPECT_EQ(cubin->target, "sm_90a");

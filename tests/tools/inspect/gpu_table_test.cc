@@ -38,8 +38,8 @@ TEST(GpuTableTest, EachRowHasWhatOccupancyAndRooflineNeed) {
 // The planner's table has the same GPUs by bandwidth of an SM, written down by others.
 TEST(GpuTableTest, BandwidthsAreThoseOfThePlanner) {
   // Of sm_90 the planner has what was read, not what the paper says.
-  for (const char* id : {"a100-80", "rtx3090", "agx-orin", "rtx4090", "b200", "thor-t5000",
-                         "rtx5090", "gb10"}) {
+  for (const char* id :
+       {"a100-80", "rtx3090", "agx-orin", "rtx4090", "b200", "thor-t5000", "rtx5090", "gb10"}) {
     const Gpu gpu = *find_gpu(id);
     EXPECT_NEAR(gpu.bandwidth_gb_s / gpu.num_sms,
                 arch_of({.sm = gpu.sm})->bandwidth_bytes_per_us / 1e3, 0.05)
@@ -57,10 +57,10 @@ TEST(GpuTableTest, FoundByIdOrTitleInEitherCase) {
 
 TEST(GpuTableTest, ACubinRunsOnItsFamily) {
   EXPECT_THAT(ids_of("sm_90a"), ElementsAre("h200", "h100", "h100-pcie", "gh200-96"));
-  EXPECT_THAT(ids_of("sm_86"), ElementsAre("a10", "a40", "rtx3090", "l40s", "l40", "l4", "rtx4090"));
-  EXPECT_THAT(ids_of("sm_80"),
-              ElementsAre("a100-80", "a100-40", "a30", "a10", "a40", "rtx3090", "l40s", "l40", "l4",
-                          "rtx4090"));
+  EXPECT_THAT(ids_of("sm_86"),
+              ElementsAre("a10", "a40", "rtx3090", "l40s", "l40", "l4", "rtx4090"));
+  EXPECT_THAT(ids_of("sm_80"), ElementsAre("a100-80", "a100-40", "a30", "a10", "a40", "rtx3090",
+                                           "l40s", "l40", "l4", "rtx4090"));
   EXPECT_THAT(ids_of("sm_120f"), ElementsAre("rtx5090", "gb10"));
   EXPECT_THAT(ids_of("sm_120a"), ElementsAre("rtx5090"));
   EXPECT_THAT(ids_of("host"), ElementsAre());

@@ -129,9 +129,8 @@ TEST(InspectionTest, WhereLogAndCubinDisagreeItIsSaid) {
   subject.report = CompileReport();
   subject.report->registers = 41;
   const Result<Inspection> inspection =
-      inspect(subject, {.nvdisasm = "/does/not/exist", .environment = [](const std::string&) {
-                          return std::nullopt;
-                        }});
+      inspect(subject, {.nvdisasm = "/does/not/exist",
+                        .environment = [](const std::string&) { return std::nullopt; }});
   ASSERT_TRUE(inspection);
   EXPECT_THAT(inspection->contradictions,
               testing::ElementsAre("registers: 41 by the compile log, 40 by the cubin"));

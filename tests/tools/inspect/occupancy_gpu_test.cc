@@ -1,12 +1,12 @@
-// The rules of occupancy against the driver's answer, for kernels and for sizes of shared memory. On
-// a GPU; skipped without one.
+// The rules of occupancy against the driver's answer, for kernels and for sizes of shared memory.
+// On a GPU; skipped without one.
 #include <gtest/gtest.h>
 
+#include "generator/families.h"
 #include "generator/renderer.h"
+#include "generator/spec_parser.h"
 #include "runtime/jit/compiler.h"
 #include "runtime/target_ladder.h"
-#include "generator/families.h"
-#include "generator/spec_parser.h"
 #include "tools/check/device_buffer.h"
 #include "tools/inspect/cubin_file.h"
 #include "tools/inspect/occupancy.h"
@@ -79,15 +79,15 @@ TEST_F(OccupancyOnGpuTest, IsWhatTheDriverSays) {
 
     CUlibrary library = nullptr;
     CUkernel loaded = nullptr;
-    ASSERT_EQ(driver().cuLibraryLoadData(&library, image->image.data(), nullptr, nullptr, 0, nullptr,
-                                         nullptr, 0),
+    ASSERT_EQ(driver().cuLibraryLoadData(&library, image->image.data(), nullptr, nullptr, 0,
+                                         nullptr, nullptr, 0),
               CUDA_SUCCESS);
     ASSERT_EQ(driver().cuLibraryGetKernel(&loaded, library, kernel.symbol.c_str()), CUDA_SUCCESS);
     const int own_bytes = shared_bytes(source.config);
     // From none to its own, which the kernel would not run with, but of which the driver tells.
     for (const int bytes : {0, own_bytes / 7, own_bytes / 3, own_bytes / 2, own_bytes}) {
-      ASSERT_EQ(driver().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes,
-                                              loaded, session_->device()),
+      ASSERT_EQ(driver().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                              bytes, loaded, session_->device()),
                 CUDA_SUCCESS);
       const int threads = threads_per_cta(source.config);
       int by_driver = 0;

@@ -65,8 +65,9 @@ int ctas_by_nvidia(const CtaResources& kernel, int sm) {
   function.numBlockBarriers = kernel.barriers;
   cudaOccDeviceState state;
   cudaOccResult result;
-  const cudaOccError error = cudaOccMaxActiveBlocksPerMultiprocessor(
-      &result, &device, &function, &state, kernel.threads, static_cast<size_t>(kernel.shared_bytes));
+  const cudaOccError error =
+      cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, kernel.threads,
+                                              static_cast<size_t>(kernel.shared_bytes));
   return error == CUDA_OCC_SUCCESS ? result.activeBlocksPerMultiprocessor : -error;
 }
 
@@ -75,7 +76,8 @@ TEST(OccupancyTest, IsThatOfCudasCalculator) {
   for (const int sm : {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121}) {
     for (int threads = 32; threads <= 1024; threads += 32) {
       for (const int registers : {8, 24, 32, 40, 63, 64, 65, 96, 118, 128, 168, 200, 255}) {
-        for (const int kib_quarters : {0, 1, 7, 40, 97, 150, 200, 255, 256, 400, 408, 650, 652, 904}) {
+        for (const int kib_quarters :
+             {0, 1, 7, 40, 97, 150, 200, 255, 256, 400, 408, 650, 652, 904}) {
           for (const int barriers : {0, 1, 5}) {
             const CtaResources kernel = {threads, registers, kib_quarters * 256, barriers};
             const Result<Occupancy> ours = occupancy_of(kernel, sm);

@@ -64,8 +64,8 @@ TEST(PipelineDrawingTest, WithoutAsyncCopiesNothingIsUnderWay) {
 }
 
 TEST(PipelineDrawingTest, LatentRowsAreCopiedOnce) {
-  const std::string text = draw_pipeline(config_of(
-      "decode head_size=576 head_size_v=512 block_size=64 group_size=16 latent=1"));
+  const std::string text = draw_pipeline(
+      config_of("decode head_size=576 head_size_v=512 block_size=64 group_size=16 latent=1"));
   EXPECT_THAT(text, HasSubstr("K's rows hold V"));
   EXPECT_THAT(text, Not(HasSubstr("wait for V")));
 }

@@ -16,6 +16,7 @@ constexpr const char* kListing = R"(	.target	sm_90a
 
 //--------------------- .text.kernel --------------------------
 	.section	.text.kernel,"ax",@progbits
+	.sectioninfo	@"SHI_REGISTERS=117"
 	.align	128
 kernel:
 .text.kernel:
@@ -56,8 +57,7 @@ TEST(SassTest, InstructionsOfTheKernelWithTheirSourceLines) {
   EXPECT_EQ(sass.instructions[3].address, 0x30u);
   EXPECT_EQ(sass.instructions[3].opcode, "LDGSTS.E.BYPASS.LTC128B.128");
   EXPECT_EQ(sass.instructions[3].text, "@!P0 LDGSTS.E.BYPASS.LTC128B.128 [R3], desc[UR4][R6.64]");
-  EXPECT_THAT(sass.files,
-              ElementsAre("/a/b/attention/attend.cuh", "/a/b/device/ptx/memory.cuh"));
+  EXPECT_THAT(sass.files, ElementsAre("/a/b/attention/attend.cuh", "/a/b/device/ptx/memory.cuh"));
   EXPECT_EQ(sass.instructions[0].file, 0);
   EXPECT_EQ(sass.instructions[0].line, 12) << "the innermost call";
   EXPECT_EQ(sass.instructions[15].file, 1);

@@ -6,14 +6,14 @@ namespace pagejit::inspect {
 namespace {
 
 constexpr const char* kSource =
-    "before\n"                      // 0
+    "before\n"                         // 0
     "#line 1 \"device/memory.cuh\"\n"  // 1
-    "memory one\n"                  // 2
-    "#line 40 \"memory.cuh\"\n"     // 3
-    "other forty\n"                 // 4
-    "other forty-one\n"             // 5
+    "memory one\n"                     // 2
+    "#line 40 \"memory.cuh\"\n"        // 3
+    "other forty\n"                    // 4
+    "other forty-one\n"                // 5
     "#line 3 \"device/memory.cuh\"\n"  // 6
-    "memory three";                 // 7
+    "memory three";                    // 7
 
 TEST(SourceMapTest, LinesOfFilesAreFoundBelowAnyFolder) {
   const SourceMap map(kSource);
