@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "tools/check/check.h"
@@ -155,21 +154,27 @@ Result<AttentionBenchResult> run_attention_bench(BenchDevice& device, const Atte
   return result;
 }
 
-std::string to_json(const AttentionBenchResult& r, double read_terabytes_per_s) {
+BenchResult to_bench_result(const AttentionBenchResult& r, const std::string& suite) {
   const AttentionBenchCase& c = r.bench_case;
-  char text[900];
-  std::snprintf(
-      text, sizeof text,
-      "{\"name\": \"%s\", \"spec\": \"%s\", \"num_seqs\": %d, \"num_kv_heads\": %d, \"seq_len\": "
-      "%d, \"chunk_queries\": %d, \"chunk_seq_len\": %d, \"shuffled_blocks\": %s, \"num_splits\": "
-      "%d, \"num_pools\": %d, \"median_us\": %.3f, \"min_us\": %.3f, \"kv_bytes\": %.0f, "
-      "\"tb_per_s\": %.4f, \"read_tb_per_s\": %.4f, \"flops\": %.6e, \"tflops\": %.3f, "
-      "\"check_max_error\": %.3e}",
-      c.name.c_str(), canonical_text(c.spec).c_str(), c.num_seqs, c.num_kv_heads, c.seq_len,
-      c.chunk_queries, c.chunk_seq_len, c.shuffled_blocks ? "true" : "false", r.num_splits,
-      r.num_pools, r.times.median_us, r.times.min_us, kv_bytes(c), r.terabytes_per_s(),
-      read_terabytes_per_s, flops(c), r.teraflops(), r.check_max_error);
-  return text;
+  BenchResult result;
+  result.suite = suite;
+  result.name = c.name;
+  result.shape = {{"spec", canonical_text(c.spec)},
+                  {"num_seqs", c.num_seqs},
+                  {"seq_len", c.seq_len},
+                  {"num_kv_heads", c.num_kv_heads},
+                  {"chunk_queries", c.chunk_queries},
+                  {"chunk_seq_len", c.chunk_seq_len},
+                  {"shuffled_blocks", c.shuffled_blocks},
+                  {"asked_splits", c.num_splits}};
+  result.value = r.times.median_us;
+  result.unit = "us";
+  result.noise = r.times.noise;
+  result.figures = {{"min_us", r.times.min_us},        {"kv_bytes", kv_bytes(c)},
+                    {"tb_per_s", r.terabytes_per_s()}, {"flops", flops(c)},
+                    {"tflops", r.teraflops()},         {"num_splits", r.num_splits},
+                    {"num_pools", r.num_pools},        {"check_max_error", r.check_max_error}};
+  return result;
 }
 
 }  // namespace pagejit

@@ -8,6 +8,7 @@
 
 #include "tools/bench/attention_case.h"
 #include "tools/bench/bench_device.h"
+#include "tools/bench/bench_result.h"
 
 namespace pagejit {
 
@@ -22,8 +23,8 @@ struct AttentionBenchResult {
   double teraflops() const { return flops(bench_case) / times.median_us * 1e-6; }
 };
 
-// One line of JSON, without a line break.
-std::string to_json(const AttentionBenchResult& result, double read_terabytes_per_s);
+// With the suite's name; without a goal.
+BenchResult to_bench_result(const AttentionBenchResult& result, const std::string& suite);
 
 // All that the launches of a case need, in device memory.
 class AttentionWorkload {

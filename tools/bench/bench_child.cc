@@ -64,22 +64,51 @@ std::optional<std::string> run_child(std::vector<std::string> words) {
 
 namespace {
 
-bool print_figure(const char* what, double value, double limit, const char* unit, const char* sign,
-                  bool good) {
+std::FILE* g_figures = nullptr;  // of the whole program, open until it ends
+
+void write_figure(const char* what, double value, const char* unit, const char* sign, double limit,
+                  double noise) {
+  if (g_figures == nullptr) return;
+  while (*what == ' ') ++what;  // what belongs to the figure above is indented
+  std::fprintf(g_figures, "%s\t%.9g\t%s\t%s\t%.9g\t%.6g\n", what, value, unit, sign, limit, noise);
+  std::fflush(g_figures);
+}
+
+bool print_limit(const char* what, double value, double limit, const char* unit, const char* sign,
+                 bool good, double noise) {
   std::printf("%-62s %10.3f %-3s (%s %g) %s\n", what, value, unit, sign, limit,
               good ? "" : "MISSED");
   std::fflush(stdout);
+  write_figure(what, value, unit, sign, limit, noise);
   return good;
 }
 
 }  // namespace
 
-bool print_at_most(const char* what, double value, double limit, const char* unit) {
-  return print_figure(what, value, limit, unit, "<=", value >= 0 && value <= limit);
+bool open_figures_file(const char* path) {
+  g_figures = std::fopen(path, "we");
+  return g_figures != nullptr;
 }
 
-bool print_at_least(const char* what, double value, double limit, const char* unit) {
-  return print_figure(what, value, limit, unit, ">=", value >= limit);
+double noise_of(std::vector<double> values) {
+  if (values.size() < 2) return kUnknownNoise;
+  std::sort(values.begin(), values.end());
+  const double between = values[values.size() * 3 / 4] - values[values.size() / 4];
+  return between / values[values.size() / 2];
+}
+
+bool print_at_most(const char* what, double value, double limit, const char* unit, double noise) {
+  return print_limit(what, value, limit, unit, "<=", value >= 0 && value <= limit, noise);
+}
+
+bool print_at_least(const char* what, double value, double limit, const char* unit, double noise) {
+  return print_limit(what, value, limit, unit, ">=", value >= limit, noise);
+}
+
+void print_figure(const char* what, double value, const char* unit, double noise) {
+  std::printf("%-62s %10.3f %s\n", what, value, unit);
+  std::fflush(stdout);
+  write_figure(what, value, unit, "", 0, noise);
 }
 
 }  // namespace pagejit::bench

@@ -26,8 +26,21 @@ std::optional<Child> start_child(std::vector<std::string> words);
 std::optional<std::string> finish_child(Child child);
 std::optional<std::string> run_child(std::vector<std::string> words);
 
+// Figures are written to this file too, a line each: name, value, unit, sign ("<=", ">=" or ""),
+// limit, noise, separated by tabs. Before the first figure; false where it cannot be made.
+bool open_figures_file(const char* path);
+
+// What is not known of a single measurement; counts and sizes have 0 (bench_result.h).
+inline constexpr double kUnknownNoise = -1;
+// Distance of the quartiles over the median.
+double noise_of(std::vector<double> values);
+
 // Prints a figure and the limit that it is meant to keep; whether it does.
-bool print_at_most(const char* what, double value, double limit, const char* unit);
-bool print_at_least(const char* what, double value, double limit, const char* unit);
+bool print_at_most(const char* what, double value, double limit, const char* unit,
+                   double noise = kUnknownNoise);
+bool print_at_least(const char* what, double value, double limit, const char* unit,
+                    double noise = kUnknownNoise);
+// A figure without a limit.
+void print_figure(const char* what, double value, const char* unit, double noise = kUnknownNoise);
 
 }  // namespace pagejit::bench

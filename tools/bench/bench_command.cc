@@ -1,21 +1,24 @@
-// `pagejit bench`: suites of kernels on a GPU, host anywhere.
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// `pagejit bench`: suites of kernels on a GPU, the host side anywhere, and comparing two runs.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <iterator>
 #include <memory>
+#include <utility>
 
+#include "runtime/jit/compiler.h"
 #include "tools/bench/attention_bench.h"
+#include "tools/bench/bench_beside.h"
+#include "tools/bench/bench_compare.h"
+#include "tools/bench/bench_goals.h"
+#include "tools/bench/bench_svg.h"
 #include "tools/bench/cascade_bench.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/text_table.h"
-
-extern char** environ;
+#include "tools/cli/version.h"
+#include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
@@ -23,6 +26,12 @@ namespace {
 struct BenchFlags {
   EngineFlags engine;
   std::string json;
+  std::string svg;
+  std::vector<std::string> compare;  // none or two
+  std::optional<double> threshold;   // percent
+
+  // Whether standard output is taken by a file.
+  bool is_quiet() const { return json == "-" || svg == "-"; }
 };
 
 struct Suite {
@@ -50,13 +59,27 @@ std::string format(const char* pattern, double value) {
   return text;
 }
 
+// Nor goes on where nobody reads any more.
 Status check_interrupt(const CommandContext& context) {
-  return context.interrupted.load() ? Status(StatusCode::kCancelled, "interrupted") : Status();
+  const bool stop = context.interrupted.load() || !context.out;
+  return stop ? Status(StatusCode::kCancelled, "interrupted") : Status();
 }
 
-// One suite's table, and its lines of JSON.
-Status run_attention_suite(const Suite& suite, BenchDevice& device, double read,
-                           CommandContext& context, std::vector<std::string>* json) {
+// "met", "MISSED", "" without a goal.
+std::string goal_text(const BenchResult& result) {
+  if (!result.goal) return "";
+  const BenchGoal& goal = *result.goal;
+  return (goal.figure == "value" ? result.unit : goal.figure) + (goal.at_least ? " >= " : " <= ") +
+         format("%g", goal.limit) + (*result.is_goal_met() ? ": met" : ": MISSED");
+}
+
+Style style_of(const BenchResult& result) {
+  return result.is_goal_met().value_or(true) ? Style::kPlain : Style::kBad;
+}
+
+// Writes a suite's table; its results are added to the run.
+Status run_attention_suite(const Suite& suite, BenchDevice& device, CommandContext& context,
+                           bool is_quiet, BenchRun* run) {
   TextTable table({{"case"},
                    {"batch", Align::kRight},
                    {"tokens", Align::kRight},
@@ -68,31 +91,38 @@ Status run_attention_suite(const Suite& suite, BenchDevice& device, double read,
                    {"TB/s", Align::kRight},
                    {"of read", Align::kRight},
                    {"TFLOP/s", Align::kRight},
-                   {"of contiguous", Align::kRight}});
+                   {"of contiguous", Align::kRight},
+                   {"goal"}});
+  const double read = run->environment.read_tb_per_s;
   double contiguous_us = 0;
   for (const AttentionBenchCase& c : suite.cases()) {
     if (const Status status = check_interrupt(context); !status) return status;
     const Result<AttentionBenchResult> r = run_attention_bench(device, c);
     if (!r) return r.status();
+    BenchResult result = to_bench_result(*r, suite.name);
     const double us = r->times.median_us;
     if (!c.shuffled_blocks) contiguous_us = us;
+    if (contiguous_us > 0) result.figures["of_contiguous"] = us / contiguous_us;
+    result.goal = goal_of(result, device.gpu());
     const std::string chunk = c.chunk_queries == 0 ? ""
                                                    : std::to_string(c.chunk_queries) + " of " +
                                                          std::to_string(c.chunk_seq_len);
-    table.add_row({c.name, std::to_string(c.num_seqs), std::to_string(c.seq_len), chunk,
-                   canonical_text(c.spec), std::to_string(r->num_splits), format("%.2f", us),
-                   format("%.2f", r->times.min_us), format("%.3f", r->terabytes_per_s()),
-                   format("%.1f %%", 100 * r->terabytes_per_s() / read),
-                   format("%.1f", r->teraflops()),
-                   contiguous_us > 0 ? format("%+.1f %%", 100 * (us / contiguous_us - 1)) : ""});
-    json->push_back(to_json(*r, read));
+    table.add_row(
+        {c.name, std::to_string(c.num_seqs), std::to_string(c.seq_len), chunk,
+         canonical_text(c.spec), std::to_string(r->num_splits), format("%.2f", us),
+         format("%.2f", r->times.min_us), format("%.3f", r->terabytes_per_s()),
+         format("%.1f %%", 100 * r->terabytes_per_s() / read), format("%.1f", r->teraflops()),
+         contiguous_us > 0 ? format("%+.1f %%", 100 * (us / contiguous_us - 1)) : "",
+         goal_text(result)},
+        style_of(result));
+    run->results.push_back(std::move(result));
   }
-  context.out << table.to_string(context.out_terminal) << "\n";
+  if (!is_quiet) context.out << table.to_string(context.out_terminal) << "\n";
   return Status::ok();
 }
 
-Status run_cascade_suite(BenchDevice& device, double read, CommandContext& context,
-                         std::vector<std::string>* json) {
+Status run_cascade_suite(BenchDevice& device, CommandContext& context, bool is_quiet,
+                         BenchRun* run) {
   TextTable table({{"case"},
                    {"batch", Align::kRight},
                    {"prefix", Align::kRight},
@@ -101,31 +131,60 @@ Status run_cascade_suite(BenchDevice& device, double read, CommandContext& conte
                    {"us", Align::kRight},
                    {"min us", Align::kRight},
                    {"flat us", Align::kRight},
-                   {"speedup", Align::kRight}});
+                   {"speedup", Align::kRight},
+                   {"goal"}});
   for (const CascadeBenchCase& c : cascade_cases()) {
     if (const Status status = check_interrupt(context); !status) return status;
     const Result<CascadeBenchResult> r = run_cascade_bench(device, c);
     if (!r) return r.status();
-    table.add_row({c.name, std::to_string(c.num_seqs), std::to_string(c.prefix_len),
-                   std::to_string(c.suffix_len),
-                   std::to_string(r->prefix_splits) + ", " + std::to_string(r->suffix_splits),
-                   format("%.2f", r->cascade.median_us), format("%.2f", r->cascade.min_us),
-                   format("%.2f", r->flat.median_us), format("%.2f", r->speedup())});
-    json->push_back(to_json(*r, read));
+    BenchResult result = to_bench_result(*r);
+    result.goal = goal_of(result, device.gpu());
+    table.add_row(
+        {c.name, std::to_string(c.num_seqs), std::to_string(c.prefix_len),
+         std::to_string(c.suffix_len),
+         std::to_string(r->prefix_splits) + ", " + std::to_string(r->suffix_splits),
+         format("%.2f", r->cascade.median_us), format("%.2f", r->cascade.min_us),
+         format("%.2f", r->flat.median_us), format("%.2f", r->speedup()), goal_text(result)},
+        style_of(result));
+    run->results.push_back(std::move(result));
   }
-  context.out << table.to_string(context.out_terminal) << "\n";
+  if (!is_quiet) context.out << table.to_string(context.out_terminal) << "\n";
   return Status::ok();
 }
 
-Status run_suite(const Suite& suite, BenchDevice& device, CommandContext& context,
-                 std::vector<std::string>* json) {
+Status run_suite(const Suite& suite, BenchDevice& device, CommandContext& context, bool is_quiet,
+                 BenchRun* run) {
   const Result<double> read = device.read_bandwidth();
   if (!read) return read.status();
-  context.out << suite.title << "\n"
-              << device.name() << "; a kernel that only reads: " << format("%.2f", *read)
-              << " TB/s\n";
-  return suite.cases != nullptr ? run_attention_suite(suite, device, *read, context, json)
-                                : run_cascade_suite(device, *read, context, json);
+  run->environment.read_tb_per_s = *read;
+  if (!is_quiet) {
+    context.out << suite.title << "\n"
+                << device.name() << "; a kernel that only reads: " << format("%.2f", *read)
+                << " TB/s\n";
+  }
+  return suite.cases != nullptr ? run_attention_suite(suite, device, context, is_quiet, run)
+                                : run_cascade_suite(device, context, is_quiet, run);
+}
+
+// What compiles the kernels that are measured; "" where there is none.
+std::string compiler_identity(const EngineOptions& options) {
+  const Result<std::string> identity = make_nvrtc_compiler(options.nvrtc_path)->identity();
+  return identity ? *identity : "";
+}
+
+void write_files(const BenchFlags& flags, const std::string& json, const std::string& svg,
+                 CommandContext& context) {
+  for (const auto& [path, text] : {std::pair(flags.json, json), std::pair(flags.svg, svg)}) {
+    if (path.empty()) continue;
+    if (const Status written = write_output(path, text, context.out); !written) {
+      context.fail(written);
+    }
+  }
+}
+
+// What was measured is kept even where a later case failed or was interrupted.
+void write_run(const BenchFlags& flags, const BenchRun& run, CommandContext& context) {
+  if (!run.results.empty()) write_files(flags, to_json(run), results_svg(run), context);
 }
 
 void run_suites(const BenchFlags& flags, const std::vector<const Suite*>& suites,
@@ -140,55 +199,126 @@ void run_suites(const BenchFlags& flags, const std::vector<const Suite*>& suites
   const auto device = BenchDevice::create(**engine, **session, *options);
   if (!device) return context.fail(device.status(), ExitCode::kEnvironment);
 
-  std::vector<std::string> results;
+  BenchRun run;
+  run.environment = describe_host(version_text());
+  run.environment.gpu = (*device)->gpu();
+  run.environment.driver_cuda = (*device)->driver_cuda();
+  run.environment.compiler = compiler_identity(*options);
   Status status;
   for (const Suite* suite : suites) {
-    if (status) status = run_suite(*suite, **device, context, &results);
+    if (status) status = run_suite(*suite, **device, context, flags.is_quiet(), &run);
   }
-  // What was measured is kept even where a later case failed.
-  if (!flags.json.empty()) {
-    std::string text = "{\"device\": \"" + (*device)->name() + "\", \"results\": [\n";
-    for (size_t i = 0; i < results.size(); ++i)
-      text += "  " + results[i] + (i + 1 < results.size() ? ",\n" : "\n");
-    text += "]}\n";
-    if (const Status written = write_output(flags.json, text, context.out); !written)
-      context.fail(written);
-  }
+  write_run(flags, run, context);
   if (!status) context.fail(status);
 }
 
-// Runs a benchmark program that lies beside this command, as `name SELF FILES...`; it measures
-// apart from this process, whose exit code it gives.
-void run_beside(CommandContext& context, const std::string& name,
-                const std::vector<std::string>& files) {
-  std::error_code error;
-  const std::filesystem::path here =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::filesystem::path program = here / name;
-  std::vector<std::string> words = {program, program};
-  for (const std::string& file : files) words.push_back(here / file);
-  for (const std::filesystem::path file : words) {
-    if (std::filesystem::exists(file, error)) continue;
-    return context.fail(Status(StatusCode::kNotFound,
-                               file.filename().string() +
-                                   " is not beside this command; this needs a build with tests"),
-                        ExitCode::kEnvironment);
-  }
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  context.out.flush();
-  pid_t child = 0;
-  int status = 0;
-  if (posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ) != 0 ||
-      waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) {
-    return context.fail(Status(StatusCode::kInternal, name + " could not be run"));
-  }
-  context.exit_code = static_cast<ExitCode>(WEXITSTATUS(status));
+void run_program(const std::string& suite, const std::vector<std::string>& files,
+                 const BenchFlags& flags, CommandContext& context) {
+  Result<EngineOptions> options = make_engine_options(flags.engine, [](const std::string&) {});
+  if (!options) return context.fail(options.status());
+  BenchRun run;
+  run.environment = describe_host(version_text());
+  run.environment.compiler = compiler_identity(*options);
+  run.results = run_beside(suite, "pagejit-bench-" + suite, files, flags.is_quiet(), context);
+  write_run(flags, run, context);
 }
 
-void run_host(CommandContext& context) {
-  run_beside(context, "pagejit-bench-host", {"libpagejit-stub-driver.so", "../lib/libpagejit.so"});
+void warn_of_other_machines(const BenchEnvironment& a, const BenchEnvironment& b,
+                            CommandContext& context) {
+  const auto differ = [&](const char* what, const std::string& first, const std::string& second) {
+    if (first == second) return;
+    context.err << "pagejit: " << what
+                << " differs: " << (first.empty() ? "none" : models::printable(first)) << "; "
+                << (second.empty() ? "none" : models::printable(second)) << "\n";
+  };
+  differ("the GPU", a.gpu, b.gpu);
+  differ("the driver's CUDA", a.driver_cuda, b.driver_cuda);
+  if (a.gpu.empty()) differ("the CPU", a.cpu, b.cpu);
+}
+
+void print_comparison(const std::vector<BenchDifference>& differences, CommandContext& context) {
+  TextTable table({{"case"},
+                   {"shape"},
+                   {"A", Align::kRight},
+                   {"B", Align::kRight},
+                   {"unit"},
+                   {"B / A", Align::kRight},
+                   {"noise", Align::kRight},
+                   {"verdict"}});
+  for (const BenchDifference& d : differences) {
+    const bool has_first = d.verdict != BenchVerdict::kOnlySecond;
+    const bool has_second = d.verdict != BenchVerdict::kOnlyFirst;
+    std::string shape;
+    for (const auto& [key, value] : d.any().shape.items()) {
+      shape += (shape.empty() ? "" : " ") + key + "=" + value.dump();
+    }
+    const Style style = d.verdict == BenchVerdict::kWorse    ? Style::kBad
+                        : d.verdict == BenchVerdict::kBetter ? Style::kGood
+                                                             : Style::kPlain;
+    table.add_row(
+        {models::printable(d.any().suite + " " + d.any().name), models::printable(shape),
+         has_first ? format("%.3f", d.first.value) : "",
+         has_second ? format("%.3f", d.second.value) : "", models::printable(d.any().unit),
+         has_first && has_second ? format("%.3f", d.ratio) : "",
+         has_first && has_second ? format("%.1f %%", 100 * d.noise) : "", verdict_name(d.verdict)},
+        style);
+  }
+  context.out << table.to_string(context.out_terminal);
+}
+
+void compare(const BenchFlags& flags, CommandContext& context) {
+  const Result<BenchRun> first = load_bench_run(flags.compare[0]);
+  if (!first) return context.fail(first.status());
+  const Result<BenchRun> second = load_bench_run(flags.compare[1]);
+  if (!second) return context.fail(second.status());
+  const std::vector<BenchDifference> differences = compare_runs(*first, *second);
+  const auto count = [&](BenchVerdict verdict) {
+    return std::count_if(differences.begin(), differences.end(),
+                         [&](const BenchDifference& d) { return d.verdict == verdict; });
+  };
+  const auto alone = count(BenchVerdict::kOnlyFirst) + count(BenchVerdict::kOnlySecond);
+  if (alone == std::ssize(differences)) {
+    return context.fail(
+        Status(StatusCode::kInvalidArgument,
+               flags.compare[0] + " and " + flags.compare[1] + " have no case in common"));
+  }
+  warn_of_other_machines(first->environment, second->environment, context);
+  if (!flags.is_quiet()) {
+    print_comparison(differences, context);
+    context.out << differences.size() << " cases: " << count(BenchVerdict::kWorse) << " worse, "
+                << count(BenchVerdict::kBetter) << " better, " << count(BenchVerdict::kSame)
+                << " the same within their noise";
+    if (alone > 0) context.out << ", " << alone << " in one file only";
+    context.out << "\n";
+  }
+  write_files(flags, comparison_json(*first, *second, differences), comparison_svg(differences),
+              context);
+  if (!flags.threshold) return;
+  for (const BenchDifference& d : differences) {
+    if (d.verdict != BenchVerdict::kWorse || 100 * d.loss() <= *flags.threshold) continue;
+    context.fail(Status(StatusCode::kDeviceCheckFailed,
+                        d.any().suite + " " + models::printable(d.any().name) + ": worse by " +
+                            format("%.1f", 100 * d.loss()) + " %, more than --threshold " +
+                            format("%g", *flags.threshold)));
+  }
+}
+
+void run(const BenchFlags& flags, const CLI::App& command, CommandContext& context) {
+  if (!flags.compare.empty()) {
+    if (command.get_subcommands().empty()) return compare(flags, context);
+    return context.fail(Status(StatusCode::kInvalidArgument, "--compare takes no suite"));
+  }
+  if (command.got_subcommand("host")) {
+    return run_program("host", {"libpagejit-stub-driver.so", "../lib/libpagejit.so"}, flags,
+                       context);
+  }
+  if (command.got_subcommand("store")) return run_program("store", {}, flags, context);
+  std::vector<const Suite*> chosen;
+  for (const Suite& suite : kSuites) {
+    if (command.got_subcommand(suite.name) || command.get_subcommands().empty())
+      chosen.push_back(&suite);
+  }
+  run_suites(flags, chosen, context);
 }
 
 }  // namespace
@@ -200,38 +330,46 @@ void add_bench_command(CLI::App& app, CommandContext& context) {
   add_engine_flags(*command, &flags->engine, true);
   command->add_option("--json", flags->json, "Write the results to FILE (\"-\": standard output)")
       ->type_name("FILE");
+  command->add_option("--svg", flags->svg, "Draw the results, with their goals, to FILE")
+      ->type_name("FILE");
+  CLI::Option* compared =
+      command
+          ->add_option("--compare", flags->compare,
+                       "Measure nothing: compare two files of --json, case by case. --json and "
+                       "--svg then write the comparison")
+          ->expected(2)
+          ->type_name("FILE");
+  command
+      ->add_option("--threshold", flags->threshold,
+                   "With --compare: exit code 5 where a case of the second file is worse by more "
+                   "than so many percent, and by more than its noise")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(compared)
+      ->type_name("PERCENT");
   command->require_subcommand(0, 1);
   command->footer(
-      "Without a suite: all but host and store. A case is timed only after its results were "
-      "checked. The "
-      "emulator has no times worth\n"
-      "printing and is refused.\n"
-      "Examples:\n"
-      "  pagejit bench decode\n"
-      "  pagejit bench cascade\n"
-      "  pagejit bench --json results.json\n"
-      "  pagejit bench host\n"
-      "  pagejit bench store");
-  for (const Suite& suite : kSuites) {
-    command->add_subcommand(suite.name, suite.title)->fallthrough();
-  }
-  command->add_subcommand("host",
-                          "What compiling, preparing and launching cost the host; needs no GPU");
-  command->add_subcommand("store",
-                          "What the store of kernels costs processes, threads and calls; needs no "
-                          "GPU, takes some minutes");
-  command->callback([flags, command, &context] {
-    if (command->got_subcommand("host")) return run_host(context);
-    if (command->got_subcommand("store")) {
-      return run_beside(context, "pagejit-bench-store", {});
-    }
-    std::vector<const Suite*> chosen;
-    for (const Suite& suite : kSuites) {
-      if (command->got_subcommand(suite.name) || command->get_subcommands().empty())
-        chosen.push_back(&suite);
-    }
-    run_suites(*flags, chosen, context);
-  });
+      std::string(
+          "Without a suite: all but host and store. A case is timed only after its results were\n"
+          "checked. The emulator has no times worth printing and is refused.\n\n"
+          "Examples:\n"
+          "  pagejit bench decode\n"
+          "  pagejit bench --json results.json\n"
+          "  pagejit bench decode --json decode.json --svg decode.svg\n"
+          "  pagejit bench --compare before.json after.json --threshold 5\n"
+          "  pagejit bench host\n"
+          "  pagejit bench store\n\n") +
+      kExitCodeHelp);
+  const auto add = [&](const std::string& name, const std::string& title) {
+    CLI::App* suite = command->add_subcommand(name, title)->fallthrough();
+    suite->footer("Takes the options of `pagejit bench`.\n\nExamples:\n  pagejit bench " + name +
+                  "\n  pagejit bench " + name + " --json " + name + ".json --svg " + name + ".svg");
+  };
+  for (const Suite& suite : kSuites) add(suite.name, suite.title);
+  add("host", "What compiling, preparing and launching cost the host; needs no GPU");
+  add("store",
+      "What the store of kernels costs processes, threads and calls; needs no GPU, takes some "
+      "minutes");
+  command->callback([flags, command, &context] { run(*flags, *command, context); });
 }
 
 }  // namespace pagejit::cli

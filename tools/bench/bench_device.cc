@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "tools/bench/bench_result.h"
 #include "tools/bench/device_timer.h"
 #include "tools/bench/read_bandwidth.h"
 
@@ -62,9 +63,9 @@ Result<std::unique_ptr<BenchDevice>> BenchDevice::create(Engine& engine,
       !s)
     return s;
   std::unique_ptr<BenchDevice> device(new BenchDevice(engine, session, options));
-  device->name_ = std::string(name) + ", driver for CUDA " +
-                  std::to_string(driver.version() / 1000) + "." +
-                  std::to_string(driver.version() % 1000 / 10);
+  device->gpu_ = name;
+  device->driver_cuda_ =
+      std::to_string(driver.version() / 1000) + "." + std::to_string(driver.version() % 1000 / 10);
   return device;
 }
 
@@ -165,7 +166,8 @@ Result<RotatedTimes> time_rotated(const DeviceSession& session, int num_pools,
   if (!times) return times.status();
   std::sort(times->begin(), times->end());
   const double launches = static_cast<double>(rounds) * num_pools;
-  return RotatedTimes{(*times)[times->size() / 2] / launches, times->front() / launches};
+  return RotatedTimes{(*times)[times->size() / 2] / launches, times->front() / launches,
+                      relative_spread(*times)};
 }
 
 }  // namespace pagejit

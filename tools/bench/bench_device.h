@@ -22,7 +22,9 @@ class BenchDevice {
   Engine& engine() { return engine_; }
   const DeviceSession& session() const { return session_; }
   // "NVIDIA H200, driver for CUDA 13.0"
-  const std::string& name() const { return name_; }
+  std::string name() const { return gpu_ + ", driver for CUDA " + driver_cuda_; }
+  const std::string& gpu() const { return gpu_; }                  // "NVIDIA H200"
+  const std::string& driver_cuda() const { return driver_cuda_; }  // "13.0"
 
   // TB/s of a kernel that only reads, over more memory than the L2 holds; measured at the first
   // call.
@@ -35,7 +37,8 @@ class BenchDevice {
   Engine& engine_;
   const DeviceSession& session_;
   const EngineOptions& options_;
-  std::string name_;
+  std::string gpu_;
+  std::string driver_cuda_;
   double read_bandwidth_ = 0;
 };
 
@@ -62,6 +65,7 @@ int pools_for(double kv_bytes);
 struct RotatedTimes {
   double median_us = 0;  // of one launch
   double min_us = 0;
+  double noise = 0;  // distance of the quartiles over the median
 };
 // `launch` enqueues one launch on pool number `pool`. All pools in turn, several times, as one
 // captured graph that is replayed.

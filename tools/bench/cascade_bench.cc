@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "tools/check/cascade_check.h"
@@ -235,21 +234,25 @@ Result<CascadeBenchResult> run_cascade_bench(BenchDevice& device, const CascadeB
   return result;
 }
 
-std::string to_json(const CascadeBenchResult& r, double read_terabytes_per_s) {
+BenchResult to_bench_result(const CascadeBenchResult& r) {
   const CascadeBenchCase& c = r.bench_case;
-  char text[900];
-  std::snprintf(
-      text, sizeof text,
-      "{\"name\": \"%s\", \"spec\": \"%s\", \"num_seqs\": %d, \"num_kv_heads\": %d, "
-      "\"prefix_len\": %d, \"suffix_len\": %d, \"prefix_splits\": %d, \"suffix_splits\": %d, "
-      "\"flat_splits\": %d, \"num_pools\": %d, \"median_us\": %.3f, \"min_us\": %.3f, "
-      "\"flat_median_us\": %.3f, \"flat_min_us\": %.3f, \"speedup\": %.3f, \"flat_kv_bytes\": "
-      "%.0f, \"read_tb_per_s\": %.4f, \"check_max_error\": %.3e}",
-      c.name.c_str(), canonical_text(c.spec).c_str(), c.num_seqs, c.num_kv_heads, c.prefix_len,
-      c.suffix_len, r.prefix_splits, r.suffix_splits, r.flat_splits, r.num_pools,
-      r.cascade.median_us, r.cascade.min_us, r.flat.median_us, r.flat.min_us, r.speedup(),
-      flat_kv_bytes(c), read_terabytes_per_s, r.check_max_error);
-  return text;
+  BenchResult result;
+  result.suite = "cascade";
+  result.name = c.name;
+  result.shape = {{"spec", canonical_text(c.spec)},
+                  {"num_seqs", c.num_seqs},
+                  {"num_kv_heads", c.num_kv_heads},
+                  {"prefix_len", c.prefix_len},
+                  {"suffix_len", c.suffix_len}};
+  result.value = r.cascade.median_us;
+  result.unit = "us";
+  result.noise = r.cascade.noise;
+  result.figures = {{"min_us", r.cascade.min_us},        {"flat_median_us", r.flat.median_us},
+                    {"flat_min_us", r.flat.min_us},      {"speedup", r.speedup()},
+                    {"flat_kv_bytes", flat_kv_bytes(c)}, {"prefix_splits", r.prefix_splits},
+                    {"suffix_splits", r.suffix_splits},  {"flat_splits", r.flat_splits},
+                    {"num_pools", r.num_pools},          {"check_max_error", r.check_max_error}};
+  return result;
 }
 
 std::vector<CascadeBenchCase> cascade_cases() {

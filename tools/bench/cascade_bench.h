@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/bench/bench_device.h"
+#include "tools/bench/bench_result.h"
 
 namespace pagejit {
 
@@ -37,8 +38,8 @@ struct CascadeBenchResult {
   double speedup() const { return flat.median_us / cascade.median_us; }
 };
 
-// One line of JSON, without a line break.
-std::string to_json(const CascadeBenchResult& result, double read_terabytes_per_s);
+// The cascade's time, with the flat kernel's among its figures; without a goal.
+BenchResult to_bench_result(const CascadeBenchResult& result);
 
 // All that the launches of a case need, in device memory: the same caches for both ways.
 class CascadeWorkload {

@@ -131,10 +131,10 @@ bool bench_compile(const Paths& paths) {
     whole.push_back(all_ms);
     alone.push_back(compile_ms);
   }
-  std::printf("%-62s %10.3f s\n", "  render, open NVRTC, compile: new process, one core, median",
-              median(whole) / 1000);
+  bench::print_figure("  render, open NVRTC, compile: new process, one core, median",
+                      median(whole) / 1000, "s", bench::noise_of(whole));
   return print_at_most("compile to cubin, bf16 head_size 128: new process, one core",
-                       median(alone) / 1000, 0.3, "s");
+                       median(alone) / 1000, 0.3, "s", bench::noise_of(alone));
 }
 
 bool bench_prepare(const Paths& paths) {
@@ -153,7 +153,7 @@ bool bench_prepare(const Paths& paths) {
     times.push_back(ms);
   }
   return print_at_most("prepare from the disk cache: new process, NVRTC not loaded", median(times),
-                       2, "ms");
+                       2, "ms", bench::noise_of(times));
 }
 
 struct LaunchSetup {
@@ -265,7 +265,7 @@ bool bench_launch(const Paths& paths) {
   benchmark::RunSpecifiedBenchmarks(&collector);
   const bool fast =
       print_at_most("launch beyond the raw driver call", g_launch_ns - g_raw_ns, 300, "ns");
-  return print_at_most("allocations per launch", g_allocations_per_launch, 0, "") && fast;
+  return print_at_most("allocations per launch", g_allocations_per_launch, 0, "", 0) && fast;
 }
 
 bool bench_size(const Paths& paths) {
@@ -285,22 +285,14 @@ bool bench_size(const Paths& paths) {
     return true;
   }
   return print_at_most("libpagejit.so, stripped", static_cast<double>(bytes) / (1024.0 * 1024.0), 3,
-                       "MiB");
+                       "MiB", 0);
 }
 
-int run(Paths paths) {
-  char folder[] = "/tmp/pagejit-bench-XXXXXX";
-  if (mkdtemp(folder) == nullptr) {
-    std::perror("mkdtemp");
-    return 3;
-  }
-  paths.cache_dir = folder;
+int run(const Paths& paths) {
   bool good = bench_compile(paths);
   good = bench_prepare(paths) && good;
   good = bench_launch(paths) && good;
   good = bench_size(paths) && good;
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
   return good ? 0 : 5;
 }
 
@@ -309,18 +301,21 @@ int run(Paths paths) {
 
 int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
-  if (argc < 4) {
-    std::fprintf(
-        stderr,
-        "usage: pagejit-bench-host SELF STUB_DRIVER LIBPAGEJIT; `pagejit bench host` knows them\n");
+  if (argc != 5 && argc != 6) {
+    std::fprintf(stderr,
+                 "usage: pagejit-bench-host SELF FIGURES FOLDER STUB_DRIVER LIBPAGEJIT; `pagejit "
+                 "bench host` knows them\n");
     return 1;
   }
-  pagejit::Paths paths{argv[1], argv[2], argv[3], ""};
   if (argc == 5) {
-    paths = {argv[0], argv[2], argv[3], argv[4]};
+    const pagejit::Paths paths{argv[0], argv[2], argv[3], argv[4]};
     if (std::strcmp(argv[1], "--child-compile") == 0) return pagejit::child_compile();
     if (std::strcmp(argv[1], "--child-prepare") == 0) return pagejit::child_prepare(paths, begin);
     return 1;
   }
-  return pagejit::run(paths);
+  if (!pagejit::bench::open_figures_file(argv[2])) {
+    std::perror(argv[2]);
+    return 4;
+  }
+  return pagejit::run({argv[1], argv[4], argv[5], argv[3]});
 }

@@ -115,10 +115,10 @@ bool bench_cold_start(const std::string& self, const std::string& folder) {
     together_ms = repeat == 0 ? together.wall_ms : std::min(together_ms, together.wall_ms);
     compiles = std::max(compiles, together.compiles);
   }
-  std::printf("%-62s %10.3f s\n", "  16 cold keys, 1 process x 4 threads", alone_ms / 1000);
-  std::printf("%-62s %10.3f s\n", "  16 cold keys, 8 processes x 4 threads", together_ms / 1000);
+  print_figure("  16 cold keys, 1 process x 4 threads", alone_ms / 1000, "s");
+  print_figure("  16 cold keys, 8 processes x 4 threads", together_ms / 1000, "s");
   const bool once =
-      print_at_most("compiles of 16 cold keys by 8 processes x 4 threads", compiles, kKeys, "");
+      print_at_most("compiles of 16 cold keys by 8 processes x 4 threads", compiles, kKeys, "", 0);
   return print_at_most("  their wall time against one process", together_ms / alone_ms, 1.15,
                        "x") &&
          once;
@@ -129,8 +129,8 @@ bool bench_precompile(const std::string& self, const std::string& folder) {
   const Run one = run_children(self, folder, 1, 1, 1, kKernels);
   const Run two = run_children(self, folder, 1, 2, 2, kKernels);
   if (one.wall_ms < 0 || two.wall_ms < 0) return false;
-  std::printf("%-62s %10.3f s\n", "  200 kernels, -j1", one.wall_ms / 1000);
-  std::printf("%-62s %10.3f s\n", "  200 kernels, -j2", two.wall_ms / 1000);
+  print_figure("  200 kernels, -j1", one.wall_ms / 1000, "s");
+  print_figure("  200 kernels, -j2", two.wall_ms / 1000, "s");
   return print_at_least("precompile of 200 kernels, -j2 against -j1", one.wall_ms / two.wall_ms,
                         1.7, "x");
 }
@@ -150,20 +150,13 @@ bool bench_kills(const std::string& self) {
   return true;
 }
 
-int bench(const std::string& self) {
-  std::string folder = std::filesystem::temp_directory_path() / "pagejit-bench-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) {
-    std::perror("mkdtemp");
-    return 3;
-  }
+int bench(const std::string& self, const std::string& folder) {
   bool good = bench_disk_hit(folder);
   good = bench_bundle(self, folder) && good;
   good = bench_eviction(folder) && good;
   good = bench_kills(self) && good;
   good = bench_cold_start(self, folder) && good;
   good = bench_precompile(self, folder) && good;
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
   return good ? 0 : 5;
 }
 
@@ -171,12 +164,19 @@ int bench(const std::string& self) {
 }  // namespace pagejit::bench
 
 int main(int argc, char** argv) {
-  if (argc == 2) return pagejit::bench::bench(argv[1]);
+  if (argc == 4) {
+    if (!pagejit::bench::open_figures_file(argv[2])) {
+      std::perror(argv[2]);
+      return 4;
+    }
+    return pagejit::bench::bench(argv[1], argv[3]);
+  }
   if (argc == 3 && std::strcmp(argv[1], "--open") == 0) return pagejit::bench::child_open(argv[2]);
   if (argc == 6 && std::strcmp(argv[1], "--make") == 0) {
     return pagejit::bench::child_make(argv[2], std::atoi(argv[3]), std::atoi(argv[4]),
                                       static_cast<size_t>(std::atoi(argv[5])));
   }
-  std::fprintf(stderr, "usage: pagejit-bench-store SELF; `pagejit bench store` knows it\n");
+  std::fprintf(stderr,
+               "usage: pagejit-bench-store SELF FIGURES FOLDER; `pagejit bench store` knows it\n");
   return 1;
 }

@@ -68,7 +68,7 @@ bool bench_disk_hit(const std::string& folder) {
     times.push_back(us_since(begin));
   }
   return print_at_most("disk hit of 50 KB, verified, page cache warm: median of 1,000",
-                       median(times), 100, "us");
+                       median(times), 100, "us", noise_of(times));
 }
 
 // In a process of its own, whose heap has no freed memory that would be used again.
@@ -110,11 +110,11 @@ bool bench_bundle(const std::string& self, const std::string& folder) {
     if (!(*bundle)->lookup(key).entry) return fail(Status(StatusCode::kInternal, "no hit"));
     hits.push_back(us_since(begin));
   }
-  bool good =
-      print_at_most("bundle of 5,000 entries of 50 KB: open, median of 21", median(opens), 5, "ms");
-  good =
-      print_at_most("  hit, verified, page cache warm: median of 2,000", median(hits), 50, "us") &&
-      good;
+  bool good = print_at_most("bundle of 5,000 entries of 50 KB: open, median of 21", median(opens),
+                            5, "ms", noise_of(opens));
+  good = print_at_most("  hit, verified, page cache warm: median of 2,000", median(hits), 50, "us",
+                       noise_of(hits)) &&
+         good;
   return print_at_most("  memory that an open bundle holds", std::atof(held_mb->c_str()), 1,
                        "MB") &&
          good;
@@ -153,12 +153,12 @@ bool bench_eviction(const std::string& folder) {
     longest_lookup_us = std::max(longest_lookup_us, us_since(begin));
   }
   const cache::DiskCacheStats stats = disk->stats();
-  std::printf("%-62s %10llu\n", "  evicted beside 2,000 publishes, of 100,000 entries",
-              static_cast<unsigned long long>(stats.evictions));
+  print_figure("  evicted beside 2,000 publishes, of 100,000 entries",
+               static_cast<double>(stats.evictions), "");
   const bool good =
       print_at_most("eviction in 100,000 entries: longest that a publish waited for it",
                     static_cast<double>(stats.longest_eviction.count()) / 1000, 5, "ms");
-  std::printf("%-62s %10.3f ms\n", "  longest look-up beside it", longest_lookup_us / 1000);
+  print_figure("  longest look-up beside it", longest_lookup_us / 1000, "ms");
   return good && stats.evictions > 0;
 }
 

@@ -64,6 +64,7 @@ nlohmann::ordered_json json_of(const PlanCandidate& candidate, bool is_first) {
           {"chosen", is_first && candidate.fits},
           {"fits", candidate.fits},
           {"reason", candidate.reason},
+          {"num_stages", config.attention.num_stages},
           {"token_groups", config.attention.token_groups},
           {"group_tokens", config.attention.group_tokens},
           {"row_warps", config.attention.row_warps},
