@@ -236,6 +236,13 @@ void warn_of_other_machines(const BenchEnvironment& a, const BenchEnvironment& b
   if (a.gpu.empty()) differ("the CPU", a.cpu, b.cpu);
 }
 
+// A file's text in a table: whole, but without the control bytes that would move the cursor.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return text;
+}
+
 void print_comparison(const std::vector<BenchDifference>& differences, CommandContext& context) {
   TextTable table({{"case"},
                    {"shape"},
@@ -256,9 +263,9 @@ void print_comparison(const std::vector<BenchDifference>& differences, CommandCo
                         : d.verdict == BenchVerdict::kBetter ? Style::kGood
                                                              : Style::kPlain;
     table.add_row(
-        {models::printable(d.any().suite + " " + d.any().name), models::printable(shape),
+        {one_line(d.any().suite + " " + d.any().name), one_line(shape),
          has_first ? format("%.3f", d.first.value) : "",
-         has_second ? format("%.3f", d.second.value) : "", models::printable(d.any().unit),
+         has_second ? format("%.3f", d.second.value) : "", one_line(d.any().unit),
          has_first && has_second ? format("%.3f", d.ratio) : "",
          has_first && has_second ? format("%.1f %%", 100 * d.noise) : "", verdict_name(d.verdict)},
         style);

@@ -240,6 +240,7 @@ void benchmark_launch(benchmark::State& state, const LaunchSetup* setup) {
 // Google Benchmark's table, and the two medians for the difference.
 class Collector : public benchmark::ConsoleReporter {
  public:
+  Collector() : ConsoleReporter(OO_Tabular) {}  // without colours, wherever it is printed
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
       if (run.run_type != Run::RT_Aggregate || run.aggregate_name != "median") continue;

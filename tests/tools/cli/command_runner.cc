@@ -54,7 +54,8 @@ void CommandRunner::set_variable(const std::string& name, const std::string& val
   variables_.emplace_back(name, value);
 }
 
-int CommandRunner::start(const std::vector<std::string>& arguments) const {
+int CommandRunner::start(const std::vector<std::string>& arguments,
+                         const std::function<void()>& prepare) const {
   const int pid = fork();
   if (pid != 0) return pid;
   redirect(folder_ + "/out", STDOUT_FILENO);
@@ -68,6 +69,7 @@ int CommandRunner::start(const std::vector<std::string>& arguments) const {
   std::vector<char*> argv = {const_cast<char*>("pagejit")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  if (prepare) prepare();
   execv(PAGEJIT_COMMAND, argv.data());
   _exit(127);
 }
@@ -84,6 +86,11 @@ CommandResult CommandRunner::finish(int pid) const {
 
 CommandResult CommandRunner::run(const std::vector<std::string>& arguments) const {
   return finish(start(arguments));
+}
+
+CommandResult CommandRunner::run(const std::vector<std::string>& arguments,
+                                 const std::function<void()>& prepare) const {
+  return finish(start(arguments, prepare));
 }
 
 CommandResult CommandRunner::run_and_interrupt(const std::vector<std::string>& arguments,

@@ -37,6 +37,10 @@ class CommandRunner {
 
   CommandResult run(const std::vector<std::string>& arguments) const;
 
+  // `prepare` runs in the child, after its output was redirected.
+  CommandResult run(const std::vector<std::string>& arguments,
+                    const std::function<void()>& prepare) const;
+
   // Interrupts the command (SIGINT) once `is_time` says so.
   CommandResult run_and_interrupt(const std::vector<std::string>& arguments,
                                   const std::function<bool()>& is_time) const;
@@ -44,7 +48,8 @@ class CommandRunner {
   CommandResult run_and_interrupt(const std::vector<std::string>& arguments, int num_lines) const;
 
  private:
-  int start(const std::vector<std::string>& arguments) const;
+  int start(const std::vector<std::string>& arguments,
+            const std::function<void()>& prepare = nullptr) const;
   CommandResult finish(int pid) const;
   std::string folder_;
   std::vector<std::pair<std::string, std::string>> variables_;
