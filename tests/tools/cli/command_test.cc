@@ -271,6 +271,40 @@ TEST(CommandTest, ListOfModelTypes) {
   EXPECT_THAT(result.out, HasSubstr("\nphi-msft\n"));
 }
 
+TEST(CommandTest, TwoRunsOfABenchmarkAreCompared) {
+  const CommandRunner runner;
+  const auto run_of = [&](const std::string& name, double value) {
+    const nlohmann::json result = {{"suite", "decode"},
+                                   {"name", "GQA"},
+                                   {"shape", {{"num_seqs", 8}}},
+                                   {"value", value},
+                                   {"unit", "us"},
+                                   {"better", "lower"},
+                                   {"noise", 0.01},
+                                   {"figures", nlohmann::json::object()}};
+    return runner.write_file(name, nlohmann::json{{"pagejit_bench", 1},
+                                                  {"environment", nlohmann::json::object()},
+                                                  {"results", {result}}}
+                                       .dump());
+  };
+  const std::string a = run_of("a.json", 100);
+  const std::string b = run_of("b.json", 110);
+  const CommandResult look = runner.run({"bench", "--compare", a, b});
+  EXPECT_EQ(look.exit_code, 0) << look.err;
+  EXPECT_THAT(look.out, HasSubstr("1.100  2.0 %  worse\n1 cases: 1 worse, 0 better"));
+  const CommandResult gate = runner.run({"bench", "--compare", a, b, "--threshold", "5"});
+  EXPECT_EQ(gate.exit_code, 5);
+  EXPECT_THAT(gate.err, HasSubstr("decode GQA: worse by 10.0 %, more than --threshold 5"));
+  EXPECT_EQ(runner.run({"bench", "--compare", a, b, "--threshold", "12"}).exit_code, 0);
+  EXPECT_EQ(runner.run({"bench", "--compare", b, a, "--threshold", "5"}).exit_code, 0);
+  const std::string svg = runner.folder() + "/compared.svg";
+  const CommandResult json = runner.run({"bench", "--compare", a, b, "--json", "-", "--svg", svg});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["differences"][0]["verdict"], "worse");
+  EXPECT_THAT(CommandRunner::read_file(svg), StartsWith("<svg"));
+  EXPECT_EQ(runner.run({"bench", "--compare", a, "/nonexistent"}).exit_code, 1);
+  EXPECT_EQ(runner.run({"bench", "--threshold", "5"}).exit_code, 1);
+}
+
 TEST(CommandTest, ClosedPipeIsQuiet) {
   const CommandRunner runner;
   const std::string command = std::string(PAGEJIT_COMMAND) +
