@@ -9,6 +9,7 @@
 #include "generator/arch.h"
 #include "generator/tile_candidates.h"
 #include "generator/tile_cost.h"
+#include "generator/tile_text.h"
 
 namespace pagejit {
 namespace {
@@ -89,19 +90,6 @@ bool better(const Scored& a, const Scored& b) {
                       c.min_ctas_per_sm, c.num_stages);
   };
   return rank(a) < rank(b);
-}
-
-std::string describe(const AttentionConfig& c) {
-  char text[200];
-  std::snprintf(text, sizeof text,
-                "%d x %d warps, %d tokens%s, %d row tiles, %d stages, q in %s, %d CTAs/SM",
-                c.token_groups, c.row_warps, c.token_groups * c.group_tokens,
-                pagejit_shared::kv_copy_bytes(c) == 16  ? ""
-                : pagejit_shared::kv_copy_bytes(c) == 8 ? " by 8-byte copies"
-                                                        : " by 4-byte copies",
-                c.row_tiles, c.num_stages, c.q_in_registers ? "registers" : "shared memory",
-                c.min_ctas_per_sm);
-  return text;
 }
 
 // All candidates, best first.
@@ -220,7 +208,7 @@ Result<KernelConfig> plan(const KernelSpec& spec, const Target& target) {
   if (!best.fits) {
     return Status(StatusCode::kUnsupported, "no tile configuration of " + canonical_text(spec) +
                                                 " fits " + target.to_string() + "; the nearest (" +
-                                                describe(best.config.attention) + ") has " +
+                                                describe_tile(best.config.attention) + ") has " +
                                                 best.reason + what_fits(spec, target));
   }
   return best.config;
@@ -301,7 +289,7 @@ std::string PlanExplanation::to_string() const {
     const PlanCandidate& candidate = candidates[i];
     const bool chosen = i == 0 && candidate.fits;
     text += chosen ? "* " : candidate.fits ? "  " : "x ";
-    text += describe(candidate.config.attention);
+    text += describe_tile(candidate.config.attention);
     char sizes[80];
     std::snprintf(sizes, sizeof sizes, ", %d B shared", candidate.config.attention.shared_bytes);
     text += sizes;

@@ -1,5 +1,7 @@
 #include "generator/tile_text.h"
 
+#include <cstdio>
+
 #include "generator/planner.h"
 
 namespace pagejit {
@@ -12,6 +14,19 @@ std::string tile_text(const AttentionConfig& c) {
          field(" row_tiles", c.row_tiles) + field(" group_tokens", c.group_tokens) +
          field(" num_stages", c.num_stages) + field(" q_in_registers", c.q_in_registers ? 1 : 0) +
          field(" min_ctas_per_sm", c.min_ctas_per_sm);
+}
+
+std::string describe_tile(const AttentionConfig& c) {
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "%d x %d warps, %d tokens%s, %d row tiles, %d stages, q in %s, %d CTAs/SM",
+                c.token_groups, c.row_warps, c.token_groups * c.group_tokens,
+                pagejit_shared::kv_copy_bytes(c) == 16  ? ""
+                : pagejit_shared::kv_copy_bytes(c) == 8 ? " by 8-byte copies"
+                                                        : " by 4-byte copies",
+                c.row_tiles, c.num_stages, c.q_in_registers ? "registers" : "shared memory",
+                c.min_ctas_per_sm);
+  return text;
 }
 
 Result<KernelConfig> plan_tile(const KernelSpec& spec, const Target& target,

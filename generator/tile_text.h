@@ -15,6 +15,9 @@ namespace pagejit {
 // min_ctas_per_sm=2": what tells the planner's candidates for one spec and target apart.
 std::string tile_text(const AttentionConfig& c);
 
+// The same for people: "4 x 1 warps, 64 tokens, 1 row tiles, 3 stages, q in registers, 2 CTAs/SM".
+std::string describe_tile(const AttentionConfig& c);
+
 // The candidate for `spec` and `target` that has this text and can run. kNotFound where there is
 // none, else as plan().
 Result<KernelConfig> plan_tile(const KernelSpec& spec, const Target& target, std::string_view tile);

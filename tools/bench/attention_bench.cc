@@ -50,7 +50,6 @@ Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const Device
   AttentionWorkload work;
   Result<Kernel> kernel = engine.prepare(c.spec, session.device());
   if (!kernel) return kernel.status();
-  work.kernel_ = *kernel;
   Status status;
   const auto keep = [&status](DeviceBuffer& to, Result<DeviceBuffer> from) {
     if (from) {
@@ -92,6 +91,8 @@ Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const Device
   copy(work.seq_lens_, lengths);
   copy(work.query_start_loc_, starts);
   copy(work.scales_, std::vector<float>(1, 1.0f));
+  // Slopes and logits of a usual size; the time does not depend on them.
+  copy(work.head_values_, std::vector<float>(static_cast<size_t>(num_heads), 0.125f));
   if (!status) return status.with_context("memory of the benchmark");
 
   AttentionArgs& args = work.args_;
@@ -114,18 +115,38 @@ Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const Device
   args.num_kv_heads = c.num_kv_heads;
   args.scale = 1.0f / std::sqrt(static_cast<float>(c.spec.head_size));
   args.max_seq_len = c.longest();
-  args.num_splits = c.num_splits;
-  work.num_splits_ = c.num_splits != 0 ? c.num_splits : kernel->choose_num_splits(args);
-  const size_t workspace_bytes = kernel->workspace_bytes(args);
+  args.window_left = c.window_left;
+  args.window_right = c.window_right;
+  args.chunk_size = c.chunk_size;
+  args.soft_cap = c.soft_cap;
+  args.block_sparse = c.block_sparse;
+  if (c.spec.alibi) args.alibi_slopes = work.head_values_.data<float>();
+  if (c.spec.sinks) args.sinks = work.head_values_.data<float>();
+  if (data_type_bytes(c.spec.out_dtype) == 1) args.out_scale = work.scales_.data<float>();
+  work.wanted_splits_ = c.num_splits;
+  if (status = work.use(session, *kernel); !status) return status;
+  return work;
+}
+
+Status AttentionWorkload::use(const DeviceSession& session, const Kernel& kernel) {
+  kernel_ = kernel;
+  args_.num_splits = wanted_splits_;
+  num_splits_ = wanted_splits_ != 0 ? wanted_splits_ : kernel.choose_num_splits(args_);
+  const size_t workspace_bytes = kernel.workspace_bytes(args_);
+  Status status;
   if (workspace_bytes > 0) {
-    keep(work.workspace_, DeviceBuffer::allocate(session, workspace_bytes));
-    if (status) status = kernel->workspace_init(work.workspace_.data(), workspace_bytes, nullptr);
+    if (workspace_bytes > workspace_.size_bytes()) {
+      Result<DeviceBuffer> larger = DeviceBuffer::allocate(session, workspace_bytes);
+      status = larger.status();
+      if (larger) workspace_ = std::move(*larger);
+    }
+    if (status) status = kernel.workspace_init(workspace_.data(), workspace_bytes, nullptr);
     if (status) status = session.synchronize();
     if (!status) return status.with_context("workspace of the benchmark");
   }
-  args.workspace = work.workspace_.data();
-  args.workspace_bytes = workspace_bytes;
-  return work;
+  args_.workspace = workspace_bytes > 0 ? workspace_.data() : nullptr;
+  args_.workspace_bytes = workspace_bytes;
+  return {};
 }
 
 Status AttentionWorkload::launch(int pool, Stream stream) {

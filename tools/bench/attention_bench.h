@@ -32,6 +32,9 @@ class AttentionWorkload {
   static Result<AttentionWorkload> create(Engine& engine, const DeviceSession& session,
                                           const AttentionBenchCase& c, int num_pools);
 
+  // Another kernel of the same spec launches from now on, over the same memory but for its
+  // workspace. No launch may be under way.
+  Status use(const DeviceSession& session, const Kernel& kernel);
   Status launch(int pool, Stream stream);
   int num_splits() const { return num_splits_; }
   int num_pools() const { return static_cast<int>(pools_.size()); }
@@ -39,6 +42,7 @@ class AttentionWorkload {
 
  private:
   AttentionArgs args_;
+  int wanted_splits_ = 0;
   Kernel kernel_;
   int num_splits_ = 1;
   std::vector<KvPool> pools_;
@@ -47,6 +51,7 @@ class AttentionWorkload {
   DeviceBuffer seq_lens_;
   DeviceBuffer query_start_loc_;
   DeviceBuffer scales_;
+  DeviceBuffer head_values_;          // slopes and sinks
   std::vector<DeviceBuffer> tables_;  // of each pool
   DeviceBuffer workspace_;
 };

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "pagejit/launch.h"
 #include "pagejit/spec.h"
 
 namespace pagejit {
@@ -22,6 +23,12 @@ struct AttentionBenchCase {
   int chunk_seq_len = 0;
   int num_splits = 0;           // 0 = chosen by the library
   bool shuffled_blocks = true;  // else block ids count up: what a contiguous cache would be
+  // Where the spec has them: the fields of AttentionArgs with these names.
+  int window_left = -1;
+  int window_right = -1;
+  int chunk_size = 0;
+  float soft_cap = 0;
+  BlockSparseArgs block_sparse = {};
 
   int all_seqs() const { return num_seqs + (chunk_queries > 0 ? 1 : 0); }
   int query_tokens() const { return num_seqs + chunk_queries; }

@@ -8,11 +8,13 @@
 #include "cache/bundle.h"
 #include "cache/disk_cache.h"
 #include "runtime/metadata.h"
+#include "runtime/tuned_record.h"
 
 namespace pagejit::cli {
 namespace {
 
 Result<cache::Entry> reproducible(cache::Entry entry) {
+  if (is_tuned_record(entry.metadata)) return entry;  // measured: what it says is what it is for
   Result<std::string> metadata = reproducible_metadata(entry.metadata);
   if (!metadata) return metadata.status().with_context(entry.key.name());
   entry.metadata = std::move(metadata).value();
@@ -32,13 +34,17 @@ BundleBuilder::BundleBuilder(std::vector<std::string> only_targets)
     : only_targets_(std::move(only_targets)) {}
 
 Status BundleBuilder::add(const cache::Entry& entry, cache::BundleWriter::Reread reread) {
-  const Result<KernelMetadata> metadata = parse_metadata(entry.metadata);
-  if (!metadata) {
+  std::string target;
+  if (const Result<KernelMetadata> metadata = parse_metadata(entry.metadata)) {
+    target = metadata->target;
+  } else if (const Result<TunedRecord> record = parse_tuned_record(entry)) {
+    target = record->target;
+  } else {
     ++counts_.unknown;
     return Status::ok();
   }
-  if (!only_targets_.empty() && std::find(only_targets_.begin(), only_targets_.end(),
-                                          metadata->target) == only_targets_.end()) {
+  if (!only_targets_.empty() &&
+      std::find(only_targets_.begin(), only_targets_.end(), target) == only_targets_.end()) {
     ++counts_.other_targets;
     return Status::ok();
   }

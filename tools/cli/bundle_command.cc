@@ -10,6 +10,7 @@
 #include "cache/bundle_writer.h"
 #include "runtime/metadata.h"
 #include "runtime/optional/sodium.h"
+#include "runtime/tuned_record.h"
 #include "tools/cli/bundle_builder.h"
 #include "tools/cli/bundle_push.h"
 #include "tools/cli/commands.h"
@@ -128,6 +129,14 @@ void list(const BundleFlags& flags, CommandContext& context) {
       spec = models::printable(metadata->spec);
       line["kernel"] = metadata->symbol;
       line["image_bytes"] = found.entry->image.size();
+    } else if (const auto record = parse_tuned_record(*found.entry)) {
+      line["target"] = record->target;
+      target = models::printable(record->target);
+      line["spec"] = record->spec;
+      line["tuned_on"] = record->device;
+      line["tile"] = record->tile;
+      spec =
+          "tuned on " + models::printable(record->device) + ": " + models::printable(record->spec);
     } else {
       line["error"] = metadata.status().message();
       spec = "made by another version of pagejit";

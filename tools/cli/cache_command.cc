@@ -7,6 +7,7 @@
 
 #include "cache/cache_maintenance.h"
 #include "runtime/metadata.h"
+#include "runtime/tuned_record.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
 #include "tools/cli/find_entry.h"
@@ -125,19 +126,30 @@ void print_list(const CacheFlags& flags, CommandContext& context) {
     bytes += entry.bytes;
     const auto age = std::chrono::duration_cast<std::chrono::seconds>(now - entry.used_at);
     const Result<KernelMetadata> metadata = parse_metadata(entry.metadata);
+    const Result<TunedRecord> record = parse_tuned_record(entry.metadata);
     if (flags.json) {
       Json item = {{"key", name_of(entry)}, {"bytes", entry.bytes}, {"age_seconds", age.count()}};
       if (metadata) {
         item["target"] = metadata->target;
         item["spec"] = metadata->spec;
         item["compiler"] = metadata->compiler;
+      } else if (record) {
+        item["target"] = record->target;
+        item["spec"] = record->spec;
+        item["tuned_on"] = record->device;
+        item["tile"] = record->tile;
       }
       list.push_back(std::move(item));
       continue;
     }
     table.add_row({entry.file_name.substr(0, kShownDigits),
-                   metadata ? models::printable(metadata->target) : "?",
-                   metadata ? models::printable(metadata->spec) : "not readable by this version",
+                   metadata ? models::printable(metadata->target)
+                   : record ? models::printable(record->target)
+                            : "?",
+                   metadata ? models::printable(metadata->spec)
+                   : record ? "tuned on " + models::printable(record->device) + ": " +
+                                  models::printable(record->spec)
+                            : "not readable by this version",
                    format_bytes(entry.bytes), format_age(age.count())});
   }
   if (flags.json) return print_json(list, context);

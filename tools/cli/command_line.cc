@@ -67,6 +67,7 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
   add_demo_command(app, context);
 #ifdef PAGEJIT_WITH_BENCH
   add_bench_command(app, context);
+  add_tune_command(app, context);
 #endif
   add_cache_command(app, context);
   add_key_command(app, context);

@@ -20,6 +20,7 @@ void add_inspect_command(CLI::App& app, CommandContext& context);
 void add_check_command(CLI::App& app, CommandContext& context);
 void add_demo_command(CLI::App& app, CommandContext& context);
 void add_bench_command(CLI::App& app, CommandContext& context);  // tools/bench
+void add_tune_command(CLI::App& app, CommandContext& context);   // where bench is built
 void add_cache_command(CLI::App& app, CommandContext& context);
 void add_key_command(CLI::App& app, CommandContext& context);
 void add_doctor_command(CLI::App& app, CommandContext& context);

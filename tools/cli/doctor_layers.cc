@@ -11,6 +11,7 @@
 #include "runtime/engine/trust.h"
 #include "runtime/metadata.h"
 #include "runtime/target_ladder.h"
+#include "runtime/tuned_record.h"
 #include "tools/cli/doctor_checks.h"
 #include "tools/cli/text_table.h"
 #include "tools/models/config_reader.h"
@@ -22,19 +23,25 @@ namespace {
 void examine_coverage(const std::string& path, cache::Bundle& bundle, const std::vector<int>& sms,
                       DoctorReport& report) {
   std::map<std::string, size_t> by_target;
+  size_t num_records = 0;  // of tuned choices
   for (size_t i = 0; i < bundle.num_entries(); ++i) {
     const cache::LookupResult found = bundle.read_item(i);
     const Result<KernelMetadata> metadata =
         found.entry ? parse_metadata(found.entry->metadata)
                     : Result<KernelMetadata>(Status(StatusCode::kDataCorrupt, "damaged"));
+    if (found.entry && is_tuned_record(found.entry->metadata)) {
+      ++num_records;
+      continue;
+    }
     ++by_target[metadata ? models::printable(metadata->target) : "damaged or of another version"];
   }
-  std::string text = path + ": " + std::to_string(bundle.num_entries()) + " kernels";
+  std::string text = path + ": " + std::to_string(bundle.num_entries() - num_records) + " kernels";
   nlohmann::json counts = nlohmann::json::object();
   for (const auto& [target, count] : by_target) {
     text += ", " + std::to_string(count) + " for " + target;
     counts[target] = count;
   }
+  if (num_records > 0) text += ", " + std::to_string(num_records) + " tuned choices";
   std::string uncovered;
   for (const int sm : std::set<int>(sms.begin(), sms.end())) {
     const bool is_covered = std::any_of(by_target.begin(), by_target.end(), [&](const auto& item) {

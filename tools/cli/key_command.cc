@@ -9,6 +9,7 @@
 #include "runtime/jit/compiler.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
+#include "tools/cli/tune_report.h"
 #include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 
@@ -61,6 +62,11 @@ void print_key(const KeyFlags& flags, CommandContext& context) {
     context.out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else if (flags.explain) {
     context.out << cache::explain(ingredients);
+    const auto engine = Engine::create(*options);
+    if (!engine) return context.fail(engine.status());
+    const KernelConfig& config = std::get<KernelConfig>(source->config);
+    const auto tuned = find_tuned(**engine, config.spec, config.target);
+    if (tuned) context.out << tuned_lines(*tuned);
   } else {
     context.out << cache::make_key(ingredients).name() << "\n";
   }
@@ -82,7 +88,8 @@ void add_key_command(CLI::App& app, CommandContext& context) {
                    "libnvrtc.so, or the folder that holds it (PAGEJIT_NVRTC)")
       ->type_name("PATH")
       ->group("How");
-  command->add_flag("--explain", flags->explain, "Every ingredient of the name, one per line");
+  command->add_flag("--explain", flags->explain,
+                    "Every ingredient of the name, one per line, and tuned choices");
   command->add_flag("--json", flags->json, "The same as one JSON object");
   command->footer(
       "Compiles nothing, and needs no GPU; the compiler is a part of the name.\n\n"

@@ -103,7 +103,7 @@ void run_list(const PrecompileFlags& flags, const std::shared_ptr<Engine>& engin
   }
   if (flags.reproducible) run_again(outcomes, engine, options, progress, context, report);
   if (!flags.output_path.empty()) {
-    if (const Status s = write_bundle_of(flags.output_path, *engine, outcomes); !s) {
+    if (const Status s = write_bundle_of(flags.output_path, *engine, outcomes, options.tuned); !s) {
       context.fail(s, s.code() == StatusCode::kNotFound ? ExitCode::kIo : exit_code_of(s));
     }
   }

@@ -1,5 +1,5 @@
-// `pagejit render` and `pagejit explain`: the generator's steps, printed. They need no GPU, no
-// NVRTC and no cache.
+// `pagejit render` and `pagejit explain`: the generator's steps, printed. They need no GPU and no
+// NVRTC; explain also tells what the cache knows of tuned choices.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,6 +7,8 @@
 #include "generator/planner.h"
 #include "generator/renderer.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/engine_flags.h"
+#include "tools/cli/tune_report.h"
 #include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 
@@ -17,6 +19,7 @@ struct SourceFlags {
   SpecFlags spec;
   std::string arch;
   bool json = false;
+  EngineFlags engine;  // of explain: where records lie
 };
 
 void add_flags(CLI::App& command, SourceFlags* flags) {
@@ -78,13 +81,20 @@ void print_explanation(const SourceFlags& flags, CommandContext& context) {
   if (!read_flags(flags, &spec, &target, context)) return;
   const Result<PlanExplanation> explanation = explain(spec, target);
   if (!explanation) return context.fail(explanation.status());
-  if (!flags.json) {
-    context.out << explanation->to_string();
+  if (flags.json) {
+    for (size_t i = 0; i < explanation->candidates.size(); ++i) {
+      context.out << json_of(explanation->candidates[i], i == 0).dump() << "\n";
+    }
     return;
   }
-  for (size_t i = 0; i < explanation->candidates.size(); ++i) {
-    context.out << json_of(explanation->candidates[i], i == 0).dump() << "\n";
-  }
+  context.out << explanation->to_string();
+  // Records are looked for where an engine would; without one nothing is said.
+  Result<EngineOptions> options = make_engine_options(flags.engine, [](const auto&) {});
+  if (!options) return context.fail(options.status());
+  const Result<std::shared_ptr<Engine>> engine = Engine::create(*options);
+  if (!engine) return context.fail(engine.status());
+  const Result<std::vector<TunedKernel>> tuned = find_tuned(**engine, spec, target);
+  if (tuned) context.out << tuned_lines(*tuned);
 }
 
 }  // namespace
@@ -106,6 +116,10 @@ void add_explain_command(CLI::App& app, CommandContext& context) {
   const auto flags = std::make_shared<SourceFlags>();
   add_flags(*command, flags.get());
   command->add_flag("--json", flags->json, "One JSON object per candidate, best first");
+  command
+      ->add_option("--cache-dir", flags->engine.cache_dir,
+                   "Where tuned choices are looked for (PAGEJIT_CACHE_DIR)")
+      ->type_name("DIR");
   command->footer(
       "Examples:\n"
       "  pagejit explain --head-size 128 --group-size 4 --arch sm_90a\n"
