@@ -9,7 +9,7 @@
 #include "runtime/jit/compiler.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
-#include "tools/cli/tune_report.h"
+#include "tools/cli/tuned_lines.h"
 #include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 

@@ -4,7 +4,6 @@
 
 #include "generator/tile_text.h"
 #include "tools/cli/text_table.h"
-#include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
@@ -42,24 +41,6 @@ std::string tune_table(const TuneResult& result) {
     table.add_row(std::move(row));
   }
   return table.to_string() + result.verdict.sentence + "\n";
-}
-
-std::string tuned_lines(const std::vector<TunedKernel>& kernels) {
-  std::string text;
-  for (const TunedKernel& kernel : kernels) {
-    const TunedRecord& record = kernel.found.record;
-    text += "tuned on " + models::printable(record.device) + ": ";
-    if (!record.changes_tile()) {
-      text += "the planner's choice was not beaten\n";
-      continue;
-    }
-    text += models::printable(record.tile) + ", " + format("%.2f", record.speedup()) +
-            " times as fast; ";
-    text += kernel.image ? "taken where PAGEJIT_TUNED is on: " + kernel.image->info.key
-                         : "not taken: " + models::printable(kernel.why_unused.message());
-    text += "\n";
-  }
-  return text;
 }
 
 }  // namespace pagejit::cli

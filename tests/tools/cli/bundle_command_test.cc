@@ -15,6 +15,7 @@
 #include "cache/bundle.h"
 #include "cache/disk_cache.h"
 #include "runtime/metadata.h"
+#include "runtime/tuned_record.h"
 #include "tests/tools/cli/command_runner.h"
 
 namespace pagejit::cli {
@@ -148,6 +149,48 @@ TEST_F(BundleCommandTest, ListsKernelsForProgramsToo) {
     ++count;
   }
   EXPECT_EQ(count, 2);
+}
+
+cache::Entry tuned_record(const std::string& device, const std::string& target = "sm_90a") {
+  TunedRecord record;
+  record.spec = "decode number=1";
+  record.target = target;
+  record.device = device;
+  record.tile = "token_groups=4";
+  record.problems = {{.name = "batch=1", .planned_ns = 20, .tuned_ns = 10}};
+  return encode_tuned_record(record);
+}
+
+TEST_F(BundleCommandTest, TunedRecordsAreTakenAlong) {
+  const std::string a =
+      fill("a", {kernel(1), tuned_record("GPU A"), tuned_record("GPU A", "sm_80")});
+  const std::string b = fill("b", {kernel(2), tuned_record("GPU B")});
+  run_well({"create", "--from", a, "--only-target", "sm_90a", "-o", path("a.pjb")});
+  run_well({"create", "--from", b, "-o", path("b.pjb")});
+  run_well({"merge", path("a.pjb"), path("b.pjb"), "-o", path("both.pjb")});
+  run_well({"verify", path("both.pjb")});
+  const auto both = cache::Bundle::open_file(path("both.pjb"));
+  ASSERT_TRUE(both);
+  EXPECT_EQ((*both)->num_entries(), 4u);
+  for (const std::string device : {"GPU A", "GPU B"}) {
+    const cache::Entry wanted = tuned_record(device);
+    const cache::LookupResult found = (*both)->lookup(wanted.key);
+    ASSERT_NE(found.entry, nullptr) << device;
+    EXPECT_EQ(*found.entry, wanted);
+  }
+  const std::string listed = run_well({"ls", path("both.pjb")}).out;
+  EXPECT_THAT(listed, HasSubstr("tuned on GPU A: decode number=1"));
+  EXPECT_THAT(run_well({"ls", path("both.pjb"), "--json"}).out,
+              HasSubstr("\"tuned_on\":\"GPU B\""));
+  const CommandResult cache_list = runner_.run({"cache", "ls", "--cache-dir", a});
+  EXPECT_EQ(cache_list.exit_code, 0);
+  EXPECT_THAT(cache_list.out, HasSubstr("tuned on GPU A: decode number=1"));
+  // Another choice for the same GPU is not decided by the order of two names.
+  cache::Entry other = tuned_record("GPU A");
+  other.metadata.replace(other.metadata.find("token_groups=4"), 14, "token_groups=8");
+  run_well({"create", "--from", fill("c", {other}), "-o", path("c.pjb")});
+  EXPECT_EQ(run({"merge", path("a.pjb"), path("c.pjb"), "-o", path("no.pjb")}).exit_code, 1);
+  EXPECT_FALSE(fs::exists(path("no.pjb")));
 }
 
 TEST_F(BundleCommandTest, DamageFailsTheVerification) {

@@ -54,6 +54,15 @@ TEST(PrecompileHostTest, CompilesWhereProgramsMayNot) {
   EXPECT_EQ(warm.exit_code, 0) << warm.err;
 }
 
+TEST(TuneHostTest, TheEmulatorsTimesAreRefused) {
+  const CommandRunner runner;
+  const CommandResult result = runner.run({"tune", "--head-size", "64", "--group-size", "3",
+                                           "--driver", "emulator", "-o", "tuned.pjb"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("the emulator's times say nothing of a GPU"));
+  EXPECT_EQ(result.out, "");
+}
+
 // Eight kernels, one at a time: interrupted after the first, which is kept.
 TEST(PrecompileHostTest, InterruptKeepsWhatIsDone) {
   const CommandRunner runner;

@@ -265,6 +265,26 @@ TEST(CommandTest, ExplainMarksItsChoice) {
   EXPECT_THAT(result.out, HasSubstr("chosen"));
 }
 
+TEST(TuneCommandTest, WhatCannotBeTunedIsRefusedBeforeAGpuIsLookedFor) {
+  const struct {
+    std::vector<std::string> flags;
+    const char* sentence;
+  } cases[] = {
+      {{"--queries", "few", "--batch-invariant"}, "batch_invariant 1: must be 0 to be tuned"},
+      {{"--queries", "few", "--custom-mask"}, "kernels with custom_mask cannot be timed yet"},
+      {{"--rounds", "0"}, "--rounds 0: must be in [1, 1000]"},
+      {{"--batch", "1,0"}, "--batch 0: must be in [1, 4096]"}};
+  const CommandRunner runner;
+  for (const auto& c : cases) {
+    std::vector<std::string> arguments = {"tune", "--head-size", "64", "--group-size", "2"};
+    arguments.insert(arguments.end(), c.flags.begin(), c.flags.end());
+    const CommandResult result = runner.run(arguments);
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(c.sentence));
+    EXPECT_FALSE(std::filesystem::exists(runner.folder() + "/cache"));
+  }
+}
+
 TEST(CommandTest, ListOfModelTypes) {
   const CommandResult result = CommandRunner().run({"precompile", "--list-models"});
   EXPECT_EQ(result.exit_code, 0);

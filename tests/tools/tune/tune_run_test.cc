@@ -12,6 +12,7 @@
 #include "generator/tile_text.h"
 #include "runtime/engine/device.h"
 #include "tools/cli/tune_report.h"
+#include "tools/cli/tuned_lines.h"
 
 namespace pagejit {
 namespace {

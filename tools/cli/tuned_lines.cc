@@ -1,0 +1,35 @@
+#include "tools/cli/tuned_lines.h"
+
+#include <cstdio>
+
+#include "tools/models/config_reader.h"
+
+namespace pagejit::cli {
+namespace {
+
+std::string speedup_text(const TunedRecord& record) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2f", record.speedup());
+  return text;
+}
+
+}  // namespace
+
+std::string tuned_lines(const std::vector<TunedKernel>& kernels) {
+  std::string text;
+  for (const TunedKernel& kernel : kernels) {
+    const TunedRecord& record = kernel.found.record;
+    text += "tuned on " + models::printable(record.device) + ": ";
+    if (!record.changes_tile()) {
+      text += "the planner's choice was not beaten\n";
+      continue;
+    }
+    text += models::printable(record.tile) + ", " + speedup_text(record) + " times as fast; ";
+    text += kernel.image ? "taken where PAGEJIT_TUNED is on: " + kernel.image->info.key
+                         : "not taken: " + models::printable(kernel.why_unused.message());
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace pagejit::cli
