@@ -1,6 +1,6 @@
 // What a tile configuration costs: registers, SM clocks, bytes under way. A model, not
-// measurements; templates/attention/README.md explains each figure. It only ranks the planner's candidates.
-// Thread-safety: free functions without state.
+// measurements; templates/attention/README.md explains each figure. It only ranks the planner's
+// candidates. Thread-safety: free functions without state.
 #pragma once
 
 #include <algorithm>

@@ -25,10 +25,10 @@ Result<StoredImage> Engine::Impl::acquire_image(const KernelSource& source, JitR
 }
 
 // What was given ahead of deployment serves, for whichever target of the ladder: a bundle for sm_80
-// is not passed over on a GPU of 8.6 because a compiler is there too.
+// is not passed over on a GPU of 8.6 because a compiler is there too, if that compiler made it.
 std::optional<Engine::Impl::Acquired> Engine::Impl::acquire_ahead(
     const AnySpec& spec, const std::vector<Target>& targets, JitReport& report) {
-  if (targets.size() < 2 || !images.has_layers()) return std::nullopt;
+  if (!images.has_layers()) return std::nullopt;
   const Stopwatch stopwatch;
   for (const Target& target : targets) {
     Result<KernelSource> source = render(spec, target);
@@ -105,6 +105,9 @@ Result<Engine::Impl::Acquired> Engine::Impl::acquire_ptx(const AnySpec& spec,
     const int needed = shared_bytes(source->config);
     if (device.max_shared_bytes > 0 && needed > device.max_shared_bytes) continue;
     if (can_be_made) {
+      if (std::optional<Acquired> ahead = acquire_ahead(spec, {target}, report)) {
+        return std::move(*ahead);
+      }
       Result<StoredImage> image = acquire_image(*source, report, job);
       if (image) return Acquired{std::move(source).value(), std::move(image).value()};
       if (image.status().code() != StatusCode::kUnsupported) return image.status();

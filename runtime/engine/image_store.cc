@@ -82,7 +82,10 @@ std::optional<StoredImage> ImageStore::find(const KernelSource& source, Compiler
   if (identity) ingredients.compiler_identity = *identity;
   const Wanted wanted = wanted_of(ingredients, identity);
   *key = identity ? wanted.key.name() : cache::to_hex(wanted.key.source);
-  Shared found = lookup_timed(wanted, source);
+  const Stopwatch stopwatch;
+  Shared found = lookup_ahead(wanted, source);
+  if (found == nullptr) found = accept(look_in(*disk_, wanted, source), source, ImageOrigin::kDisk);
+  recorder_.lookup_us.record(stopwatch.milliseconds() * 1000);
   if (found == nullptr) found = fetch(wanted, source);
   if (found == nullptr) return std::nullopt;
   return *found;
@@ -90,7 +93,7 @@ std::optional<StoredImage> ImageStore::find(const KernelSource& source, Compiler
 
 std::optional<StoredImage> ImageStore::find_ahead(const KernelSource& source, Compiler& compiler) {
   cache::KeyIngredients ingredients = key_ingredients(source, compiler);
-  const Result<std::string> identity = compiler.identity_unopened();
+  const Result<std::string> identity = compiler.identity();
   if (identity) ingredients.compiler_identity = *identity;
   const Stopwatch stopwatch;
   const Shared found = lookup_ahead(wanted_of(ingredients, identity), source);
@@ -112,7 +115,10 @@ Result<StoredImage> ImageStore::acquire(const KernelSource& source, Compiler& co
   Result<Shared> image = flights_.run(
       wanted.key,
       [&](const cache::FlightDemand& demand) -> Flight::Outcome {
-        if (Shared found = lookup_timed(wanted, source)) return {found};
+        const Stopwatch stopwatch;
+        Shared own = lookup_own(wanted, source);
+        recorder_.lookup_us.record(stopwatch.milliseconds() * 1000);
+        if (own != nullptr) return {own};
         if (!identity) {
           if (Shared found = fetch(wanted, source)) return {found};
           return {identity.status()};

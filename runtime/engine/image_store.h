@@ -61,21 +61,25 @@ class ImageStore {
   ImageStore(const EngineOptions& options, std::shared_ptr<const Logger> logger,
              ImageStoreParts parts = {});
 
-  // An image for `source`. The key needs the compiler's identity; where there is no compiler, the
-  // entry on disk that the newest compiler made of the same source is taken. Errors are the
-  // compiler's: kCompilerUnavailable (also where nothing is stored and there is no compiler),
-  // kUnsupported (a target it does not know), kCompileFailed. kCompileFailed is kept (for some
-  // hundred keys), kCompilerUnavailable for 5 s: meanwhile nothing is compiled for that key.
-  // kCancelled where job.stop is requested; the compile goes on for other callers.
+  // An image for `source`: from memory, the directory, a remote, or by a compile. What the layers
+  // before the directory hold is find_ahead()'s, which is asked first. The key needs the compiler's
+  // identity; where there is no compiler, the entry on disk that the newest compiler made of the
+  // same source is taken. Errors are the compiler's: kCompilerUnavailable (also where nothing is
+  // stored and there is no compiler), kUnsupported (a target it does not know), kCompileFailed.
+  // kCompileFailed is kept (for some hundred keys), kCompilerUnavailable for 5 s: meanwhile nothing
+  // is compiled for that key. kCancelled where job.stop is requested; the compile goes on for other
+  // callers.
   Result<StoredImage> acquire(const KernelSource& source, Compiler& compiler, CompileRecord* record,
                               const jit::JobOptions& job = {});
 
-  // What acquire() would find without compiling and without opening the compiler; it waits for no
-  // other thread's compile, though for a remote. *key: the name that was looked for, or its part
-  // before the dot where the compiler is not known.
+  // What find_ahead() and acquire() would find without compiling and without opening the compiler;
+  // it waits for no other thread's compile, though for a remote. *key: the name that was looked
+  // for, or its part before the dot where the compiler is not known.
   std::optional<StoredImage> find(const KernelSource& source, Compiler& compiler, std::string* key);
 
-  // What memory and the layers before the cache directory hold of it, as find() otherwise.
+  // What memory and the layers before the cache directory hold of it. Whose entry serves is the
+  // same as for acquire(): the compiler's, which is opened where only that tells which it is; any
+  // compiler's where there is none.
   std::optional<StoredImage> find_ahead(const KernelSource& source, Compiler& compiler);
   // Whether there are such layers.
   bool has_layers();
@@ -119,11 +123,11 @@ class ImageStore {
 
   const std::vector<StoreLayer>& layers();
   cache::RemoteStore* remote();  // null where there is none
+  Shared lookup_in_memory(const Wanted& wanted);
   // Memory, then the layers before the directory.
   Shared lookup_ahead(const Wanted& wanted, const KernelSource& source);
-  // These, then the directory.
-  Shared lookup(const Wanted& wanted, const KernelSource& source);
-  Shared lookup_timed(const Wanted& wanted, const KernelSource& source);
+  // Memory, then the directory.
+  Shared lookup_own(const Wanted& wanted, const KernelSource& source);
   // From the remote, into the directory.
   Shared fetch(const Wanted& wanted, const KernelSource& source);
   void store(const cache::Entry& entry);

@@ -27,15 +27,18 @@ cache::RemoteStore* ImageStore::remote() {
 }
 
 // Memory holds what this process has used before, from wherever.
+ImageStore::Shared ImageStore::lookup_in_memory(const Wanted& wanted) {
+  std::shared_ptr<const cache::Entry> entry = memory_.find(wanted.key);
+  if (entry == nullptr) return nullptr;
+  Result<KernelMetadata> metadata = parse_metadata(entry->metadata);
+  if (!metadata) return nullptr;
+  ++hits_[static_cast<size_t>(ImageOrigin::kMemory)];
+  return std::make_shared<StoredImage>(
+      StoredImage{std::move(entry), std::move(metadata).value(), ImageOrigin::kMemory});
+}
+
 ImageStore::Shared ImageStore::lookup_ahead(const Wanted& wanted, const KernelSource& source) {
-  if (std::shared_ptr<const cache::Entry> entry = memory_.find(wanted.key)) {
-    Result<KernelMetadata> metadata = parse_metadata(entry->metadata);
-    if (metadata) {
-      ++hits_[static_cast<size_t>(ImageOrigin::kMemory)];
-      return std::make_shared<StoredImage>(
-          StoredImage{std::move(entry), std::move(metadata).value(), ImageOrigin::kMemory});
-    }
-  }
+  if (Shared found = lookup_in_memory(wanted)) return found;
   for (const StoreLayer& place : layers()) {
     if (Shared image = accept(look_in(*place.layer, wanted, source), source, place.origin))
       return image;
@@ -43,16 +46,9 @@ ImageStore::Shared ImageStore::lookup_ahead(const Wanted& wanted, const KernelSo
   return nullptr;
 }
 
-ImageStore::Shared ImageStore::lookup(const Wanted& wanted, const KernelSource& source) {
-  if (Shared found = lookup_ahead(wanted, source)) return found;
+ImageStore::Shared ImageStore::lookup_own(const Wanted& wanted, const KernelSource& source) {
+  if (Shared found = lookup_in_memory(wanted)) return found;
   return accept(look_in(*disk_, wanted, source), source, ImageOrigin::kDisk);
-}
-
-ImageStore::Shared ImageStore::lookup_timed(const Wanted& wanted, const KernelSource& source) {
-  const Stopwatch stopwatch;
-  Shared found = lookup(wanted, source);
-  recorder_.lookup_us.record(stopwatch.milliseconds() * 1000);
-  return found;
 }
 
 cache::LookupResult ImageStore::look_in(cache::Layer& layer, const Wanted& wanted,
@@ -95,7 +91,7 @@ ImageStore::Shared ImageStore::lookup_replacement(const cache::Key& key,
                                                   const KernelSource& source) {
   const std::shared_ptr<const cache::Entry> in_memory = memory_.find(key);
   if (in_memory != nullptr && in_memory->image != rejected.image()) {
-    return lookup({key, /*has_compiler=*/true}, source);
+    return lookup_own({key, /*has_compiler=*/true}, source);
   }
   const cache::LookupResult found = disk_->lookup(key);
   const bool is_rejected_one = found.entry != nullptr && found.entry->image == rejected.image();

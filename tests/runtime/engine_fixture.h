@@ -31,11 +31,15 @@ class FakeCompiler final : public Compiler {
   std::vector<std::string> options(const Target&) const override { return {"-fake"}; }
   Result<std::string> identity() override {
     ++openings;
-    return identity_unopened();
-  }
-  Result<std::string> identity_unopened() override {
     if (!available) return Status(StatusCode::kCompilerUnavailable, "there is no compiler");
     return identity_text;
+  }
+  Result<std::string> identity_unopened() override {
+    if (available && !is_known_unopened) {
+      return Status(StatusCode::kCompilerUnavailable, "only loading would tell");
+    }
+    --openings;
+    return identity();
   }
   Status check_target(const Target& target) override {
     ++openings;
@@ -67,6 +71,7 @@ class FakeCompiler final : public Compiler {
   }
 
   bool available = true;
+  bool is_known_unopened = true;
   std::string identity_text = "fake 1.0";
   std::string image_prefix = "good";
   std::set<std::string> unknown_targets;

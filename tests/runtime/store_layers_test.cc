@@ -130,6 +130,46 @@ TEST_F(StoreLayersTest, AnotherCompilersBundleIsAMissWhereThereIsACompiler) {
   EXPECT_EQ(prepare(*make_engine(with), kSpec).info().origin, ImageOrigin::kCompiled);
 }
 
+// However many targets the GPU's ladder has: 7.5 has one, 8.6 and 9.0 have two.
+TEST_F(StoreLayersTest, AnotherCompilersBundleIsAMissWhereOnlyLoadingTellsTheCompiler) {
+  for (const auto& [sm, target] : {std::pair{75, "sm_75"}, {86, "sm_80"}, {90, "sm_90a"}}) {
+    nvrtc->is_known_unopened = true;
+    nvrtc->identity_text = "fake 1.0";
+    EngineOptions with = options_with(JitPolicy::kOn);
+    with.cache_dir += target;
+    with.bundles = {make_bundle(target, {kSpec}, target)};
+    nvrtc->is_known_unopened = false;
+    nvrtc->identity_text = "fake 2.0";
+    const pagejit_stub::Device device{.sm = sm};
+    script->set_devices(&device, 1);
+    EXPECT_EQ(prepare(*make_engine(with), kSpec).info().origin, ImageOrigin::kCompiled) << target;
+  }
+}
+
+TEST_F(StoreLayersTest, TheSameCompilersBundleServesWhereOnlyLoadingTellsTheCompiler) {
+  for (const auto& [sm, target] : {std::pair{75, "sm_75"}, {86, "sm_80"}, {90, "sm_90a"}}) {
+    EngineOptions with = options_with(JitPolicy::kOn);
+    with.bundles = {make_bundle(target, {kSpec}, target)};
+    nvrtc->is_known_unopened = false;
+    const pagejit_stub::Device device{.sm = sm};
+    script->set_devices(&device, 1);
+    EXPECT_EQ(prepare(*make_engine(with), kSpec).info().origin, ImageOrigin::kBundle) << target;
+    nvrtc->is_known_unopened = true;
+  }
+}
+
+TEST_F(StoreLayersTest, PtxOfABundleServesAGpuThatIsNewerThanTheCompiler) {
+  EngineOptions with = options_with(JitPolicy::kOn);
+  with.bundles = {make_bundle("a", {kSpec}, "compute_121")};
+  const pagejit_stub::Device device{.sm = 130};
+  script->set_devices(&device, 1);
+  for (const char* target : {"sm_130a", "sm_130f", "sm_130"}) nvrtc->unknown_targets.insert(target);
+  const Kernel kernel = prepare(*make_engine(with), kSpec);
+  EXPECT_EQ(kernel.info().target.to_string(), "compute_121");
+  EXPECT_EQ(kernel.info().origin, ImageOrigin::kBundle);
+  EXPECT_EQ(nvrtc->compiles, 0);
+}
+
 TEST_F(StoreLayersTest, WithoutACompilerAnyCompilersBundleServes) {
   EngineOptions with = options_with(JitPolicy::kOn);
   with.bundles = {make_bundle("a", {kSpec})};
@@ -183,8 +223,10 @@ TEST_F(StoreLayersTest, DamagedEntryOfABundleIsCompiled) {
   }
   EngineOptions with = options_with(JitPolicy::kOn);
   with.bundles = {path};
-  EXPECT_EQ(prepare(*make_engine(with), kSpec).info().origin, ImageOrigin::kCompiled);
+  const auto engine = make_engine(with);
+  EXPECT_EQ(prepare(*engine, kSpec).info().origin, ImageOrigin::kCompiled);
   EXPECT_TRUE(logged(LogLevel::kWarning, "a stored kernel is not used (bundle)"));
+  EXPECT_EQ(engine->stats().corrupt_entries, 1u) << "a layer is read once on a miss";
 }
 
 TEST_F(StoreLayersTest, EntryOfABundleForAnotherKernelIsCompiled) {
