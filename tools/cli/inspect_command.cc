@@ -2,6 +2,7 @@
 // allows: of a spec, which it compiles for the purpose, of a cubin, or of a stored entry. It needs
 // no GPU, and stores nothing.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "cache/cache_maintenance.h"
@@ -26,6 +27,8 @@ namespace {
 
 // A cubin has some 50 KB; one of a library of kernels some hundred MB.
 constexpr size_t kMaxCubinBytes = size_t{512} << 20;
+// Threads or bytes of a CTA: far more than any GPU has, and so little that sums of it are numbers.
+constexpr int kMostOfAnything = 1 << 24;
 
 struct InspectFlags {
   std::string what;  // a cubin's file or the beginning of an entry's key
@@ -119,7 +122,9 @@ Result<inspect::Subject> read_entry(const InspectFlags& flags) {
   subject.origin = "entry " + name->substr(0, name->size() - 4);  // without ".pjk"
   const Result<KernelMetadata> metadata = parse_metadata(entry->metadata);
   if (!metadata) return metadata.status();
-  const auto to_int = [](uint32_t value) { return static_cast<int>(value & 0x7fffffff); };
+  const auto to_int = [](uint32_t value) {
+    return static_cast<int>(std::min<uint32_t>(value, kMostOfAnything));
+  };
   CompileReport report;
   report.registers = to_int(metadata->registers);
   report.spill_store_bytes = to_int(metadata->spill_store_bytes);
@@ -229,7 +234,7 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
   const auto of_cubin = [&](const char* name, std::optional<int>* value, const char* help) {
     command->add_option(name, *value, help)
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::Range(0, kMostOfAnything))
         ->group("What");
   };
   of_cubin("--threads", &flags->threads, "Of a cubin: threads per CTA (default: its launch bound)");

@@ -64,7 +64,8 @@ Status corrupt(const std::string& what) {
   return Status(StatusCode::kDataCorrupt, "cubin: " + what);
 }
 
-int to_int(uint64_t value) { return static_cast<int>(std::min<uint64_t>(value, 0x7fffffff)); }
+// Far more than any GPU has of anything, and so little that sums and warps of it are still numbers.
+int to_int(uint64_t value) { return static_cast<int>(std::min<uint64_t>(value, 1 << 24)); }
 
 Result<std::vector<Section>> read_sections(const Reader& file, const Elf64_Ehdr& header) {
   if (header.e_shentsize != sizeof(Elf64_Shdr)) {

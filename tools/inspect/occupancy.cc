@@ -37,10 +37,7 @@ int registers_of_warp(const CtaResources& kernel) {
 int ctas_by_registers(const CtaResources& kernel) {
   const int of_warp = registers_of_warp(kernel);
   const int warps = warps_of(kernel);
-  if (kernel.registers > Arch::kMaxRegistersPerThread ||
-      of_warp * round_up(warps, kSubPartitions) > Arch::kRegistersPerSm) {
-    return 0;
-  }
+  if (kernel.registers > Arch::kMaxRegistersPerThread) return 0;
   if (of_warp == 0) return Occupancy::kUnlimited;
   return Arch::kRegistersPerSm / kSubPartitions / of_warp * kSubPartitions / warps;
 }

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/tools/inspect/small_elf.h"
+#include "tools/inspect/occupancy.h"
 
 namespace pagejit::inspect {
 namespace {
@@ -52,6 +53,23 @@ TEST(CubinFileTest, WithoutANoteTheHeaderTellsTheTarget) {
   elf.abi = 7;  // before CUDA 13 in the lowest byte
   elf.flags = 0x00500550;
   EXPECT_EQ(read_cubin(elf.bytes())->target, "sm_80");
+}
+
+TEST(CubinFileTest, AbsurdNumbersStayNumbers) {
+  SmallElf elf;
+  elf.kernels = {
+      {"k", 0xffffffff, 0xffffffff, 0xffffffff, 255, {0xffffffff, 0xffffffff, 0xffffffff}}};
+  const Result<CubinFile> cubin = read_cubin(elf.bytes());
+  ASSERT_TRUE(cubin);
+  const CubinKernel& kernel = cubin->kernels[0];
+  for (const int number :
+       {kernel.registers, kernel.stack_bytes, kernel.static_shared_bytes, kernel.max_threads}) {
+    EXPECT_EQ(number, 1 << 24);
+  }
+  const Result<Occupancy> occupancy = occupancy_of(
+      {kernel.max_threads, kernel.registers, kernel.static_shared_bytes, kernel.barriers}, 90);
+  ASSERT_TRUE(occupancy);
+  EXPECT_EQ(occupancy->ctas, 0);
 }
 
 TEST(CubinFileTest, WhatIsNoCubinIsRefusedWithTheReason) {
