@@ -4,19 +4,11 @@
 # therefore compiles the library once, without optimisation. It is static here, and the second time it is installed:
 # $WORK/static is what CheckConsumer.cmake takes for the static package.
 cmake_minimum_required(VERSION 3.25)
+include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 set(build "${WORK}/build")
 # Not an old configuration's cache, which would hide what is new in it; objects are kept.
 file(REMOVE "${build}/CMakeCache.txt")
 file(REMOVE_RECURSE "${WORK}/own" "${WORK}/static")
-
-# run(COMMAND...): fails with what it printed.
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT result EQUAL 0)
-    message(FATAL_ERROR "${ARGN}: ${result}\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
 
 foreach(mode IN ITEMS subdirectory fetch_content)
   set(options "")

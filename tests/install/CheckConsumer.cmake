@@ -1,0 +1,50 @@
+# cmake -DPREFIX=<installed tree> -DWORK=<folder> -DCOMPILER=<c++> [-DSTATIC=1] -P CheckConsumer.cmake
+#
+# Builds and runs consumer/ against a copy of the installed tree, since it may be moved: by find_package and by pkg-config.
+# What the first takes is printed. The goal is 10 s; only 30 s fail, since other tests may have the processors.
+cmake_minimum_required(VERSION 3.25)
+include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
+file(REMOVE_RECURSE "${WORK}")
+file(COPY "${PREFIX}/" DESTINATION "${WORK}/moved here")  # a blank must not matter to find_package
+file(COPY "${PREFIX}/" DESTINATION "${WORK}/moved")
+
+milliseconds(begin)
+run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/build" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+  "-DCMAKE_PREFIX_PATH=${WORK}/moved here" -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} --build "${WORK}/build")
+milliseconds(end)
+math(EXPR elapsed "${end} - ${begin}")
+run("${WORK}/build/consumer")
+message("find_package, configured and built in ${elapsed} ms: ${output}")
+if(elapsed GREATER 30000)
+  message(FATAL_ERROR "${elapsed} ms are too long for one file")
+endif()
+# Another minor version may differ in everything while the major one is 0.
+foreach(version IN ITEMS 0.0 0.2 1.0)
+  file(WRITE "${WORK}/version/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)\nproject(version LANGUAGES NONE)\n"
+    "find_package(pagejit ${version} CONFIG QUIET)\nif(pagejit_FOUND)\n  message(FATAL_ERROR found)\nendif()\n"
+    "if(NOT pagejit_CONSIDERED_VERSIONS)\n  message(FATAL_ERROR \"not seen\")\nendif()\n")
+  run(${CMAKE_COMMAND} -G Ninja -S "${WORK}/version" -B "${WORK}/version/build" "-DCMAKE_PREFIX_PATH=${WORK}/moved")
+endforeach()
+
+file(GLOB_RECURSE pc "${WORK}/moved/*/pagejit.pc")
+get_filename_component(pkgconfig "${pc}" DIRECTORY)
+get_filename_component(libdir "${pkgconfig}" DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} "${pkgconfig}")
+set(ENV{LD_LIBRARY_PATH} "${libdir}")
+set(static "")
+if(STATIC)
+  set(static --static)
+endif()
+run(pkg-config ${static} --cflags --libs pagejit)
+string(STRIP "${output}" flags)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run("${COMPILER}" -std=c++20 "${CMAKE_CURRENT_LIST_DIR}/consumer/main.cc" -o "${WORK}/by_pkg_config" ${flags})
+run("${WORK}/by_pkg_config")
+message("pkg-config ${static}: ${output}")
+run(readelf -d "${WORK}/by_pkg_config")
+if(STATIC AND output MATCHES "libpagejit")
+  message(FATAL_ERROR "the static package was linked as a shared one:\n${output}")
+elseif(NOT STATIC AND NOT output MATCHES "libpagejit\\.so\\.0\\.1\\]")
+  message(FATAL_ERROR "the program does not name libpagejit.so.0.1:\n${output}")
+endif()
