@@ -19,12 +19,14 @@ message("find_package, configured and built in ${elapsed} ms: ${output}")
 if(elapsed GREATER 30000)
   message(FATAL_ERROR "${elapsed} ms are too long for one file")
 endif()
+file(GLOB_RECURSE config "${WORK}/moved/*/pagejit-config.cmake")
+get_filename_component(config "${config}" DIRECTORY)
 # Another minor version may differ in everything while the major one is 0.
 foreach(version IN ITEMS 0.0 0.2 1.0)
   file(WRITE "${WORK}/version/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)\nproject(version LANGUAGES NONE)\n"
     "find_package(pagejit ${version} CONFIG QUIET)\nif(pagejit_FOUND)\n  message(FATAL_ERROR found)\nendif()\n"
     "if(NOT pagejit_CONSIDERED_VERSIONS)\n  message(FATAL_ERROR \"not seen\")\nendif()\n")
-  run(${CMAKE_COMMAND} -G Ninja -S "${WORK}/version" -B "${WORK}/version/build" "-DCMAKE_PREFIX_PATH=${WORK}/moved")
+  run(${CMAKE_COMMAND} -G Ninja -S "${WORK}/version" -B "${WORK}/version/build" "-Dpagejit_DIR=${config}")
 endforeach()
 
 file(GLOB_RECURSE pc "${WORK}/moved/*/pagejit.pc")

@@ -32,9 +32,8 @@ std::string joined(std::string_view before, std::string_view name) {
 }
 
 // Calls visit(path, command) for the command itself, whose path is "", and for all below it.
-void for_each_command(
-    const CommandTree& command, const std::string& path,
-    const std::function<void(const std::string&, const CommandTree&)>& visit) {
+void for_each_command(const CommandTree& command, const std::string& path,
+                      const std::function<void(const std::string&, const CommandTree&)>& visit) {
   visit(path, command);
   for (const CommandTree& below : command.commands) {
     for_each_command(below, joined(path, below.name), visit);
@@ -129,7 +128,8 @@ std::string bash_completion(const CommandTree& command) {
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$at ${COMP_WORDS[i]}" in
-      )" + steps(command, " | ") + R"()
+      )" + steps(command, " | ") +
+                     R"()
         at="${at:+$at }${COMP_WORDS[i]}" ;;
     esac
   done
@@ -173,8 +173,8 @@ complete -F _pagejit )" +
 }
 
 std::string zsh_completion(const CommandTree& command) {
-  std::string text = "#compdef " + command.name + "\n# Made by `" + command.name +
-                     " generate zsh`.\n";
+  std::string text =
+      "#compdef " + command.name + "\n# Made by `" + command.name + " generate zsh`.\n";
   for_each_command(command, "", [&](const std::string& path, const CommandTree& at) {
     text += "\n" + zsh_function(path) + "() {\n";
     if (!at.commands.empty()) {
@@ -200,27 +200,30 @@ std::string zsh_completion(const CommandTree& command) {
     text += "      esac ;;\n  esac\n}\n";
   });
   // Loaded by name, the file is the function's body; sourced, it registers it.
-  text += "\nif [[ $funcstack[1] == _pagejit ]]; then\n  _pagejit \"$@\"\nelse\n  compdef _pagejit " +
-          command.name + "\nfi\n";
+  text +=
+      "\nif [[ $funcstack[1] == _pagejit ]]; then\n  _pagejit \"$@\"\nelse\n  compdef _pagejit " +
+      command.name + "\nfi\n";
   return text;
 }
 
 std::string fish_completion(const CommandTree& command) {
   const auto fish = [](std::string_view text) { return quoted(text, "\\", "\\'"); };
   const std::string complete = "complete -c " + command.name;
-  std::string text = "# fish completion of " + command.name + "; made by `" + command.name +
-                     " generate fish`.\n" +
-                     R"(function __pagejit_at --description 'Whether the words so far name this command'
+  std::string text =
+      "# fish completion of " + command.name + "; made by `" + command.name + " generate fish`.\n" +
+      R"(function __pagejit_at --description 'Whether the words so far name this command'
   set -l at ''
   for word in (commandline -opc)[2..]
     switch "$at $word"
-      case )" + steps(command, " ") + R"(
+      case )" +
+      steps(command, " ") + R"(
         set at (string trim -- "$at $word")
     end
   end
   test "$at" = "$argv[1]"
 end
-)" + complete + " -f\n";
+)" + complete +
+      " -f\n";
   for_each_command(command, "", [&](const std::string& path, const CommandTree& at) {
     const std::string here = complete + " -n " + fish("__pagejit_at \"" + path + "\"");
     if (takes_files(at)) text += here + " -F\n";

@@ -39,8 +39,8 @@ std::string heading(const CommandFlag& flag) {
   std::string text;
   for (const std::string& name : flag.names) {
     if (!text.empty()) text += ", ";
-    text += flag.is_positional ? "\\fI" + plain(upper(name)) + "\\fR"
-                               : "\\fB" + plain(name) + "\\fR";
+    text +=
+        flag.is_positional ? "\\fI" + plain(upper(name)) + "\\fR" : "\\fB" + plain(name) + "\\fR";
   }
   if (!flag.is_positional && !flag.placeholder.empty()) {
     text += " \\fI" + plain(flag.placeholder) + "\\fR";
@@ -76,8 +76,7 @@ void add_command(const CommandTree& command, const std::string& parents, std::st
 
 std::string manual_page(const CommandTree& command, const std::string& version) {
   std::string page = ".\\\" Made by `" + command.name + " generate man`.\n.TH " +
-                     upper(command.name) + " 1 \"\" \"" + plain(version) +
-                     "\" \"User Commands\"\n";
+                     upper(command.name) + " 1 \"\" \"" + plain(version) + "\" \"User Commands\"\n";
   std::string help = command.help;
   if (help.ends_with('.')) help.pop_back();
   help.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(help.front())));

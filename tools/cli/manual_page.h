@@ -7,7 +7,8 @@
 
 namespace pagejit::cli {
 
-// `version` is shown in the footer. The page tells no date, so that every build makes the same bytes.
+// `version` is shown in the footer. The page tells no date, so that every build makes the same
+// bytes.
 std::string manual_page(const CommandTree& command, const std::string& version);
 
 }  // namespace pagejit::cli

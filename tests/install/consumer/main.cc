@@ -1,4 +1,5 @@
-// A program that has pagejit from outside of its tree: renders a kernel, and asks for one that cannot be. Prints one line.
+// A program that has pagejit from outside of its tree: renders a kernel, and asks for one that
+// cannot be. Prints one line.
 #include <pagejit/engine.h>
 
 #include <cstdio>
