@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and test pagejit on Debian 12 or later; a second run changes nothing.
 #
-#   tools/setup.sh [--check]
+#   tools/setup.sh [--check] [--cross]
 #
-# --check only says what is missing (exit 1 if anything). Debian packages are installed with apt-get (through sudo where
+# --check only says what is missing (exit 1 if anything). --cross also provides what a cross-build for aarch64 and its tests need:
+# Debian's compiler, qemu-user, and arm64 libraries in .deps/aarch64, about 100 MB. Debian packages are installed with apt-get (through sudo where
 # one is not root). Where no CUDA toolkit of 12.4 or later is found (CUDA_HOME, /usr/local/cuda*), NVRTC and cuda.h come
 # from NVIDIA's wheels on PyPI, about 92 MB, unpacked in .deps/python; no driver, no GPU and no nvcc is needed. So does
 # nvdisasm (4 MB) where no toolkit has it.
@@ -13,12 +14,15 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 check_only=no
-case "${1:-}" in
-  "") ;;
-  --check) check_only=yes ;;
-  -h | --help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-  *) fail "unknown argument $1 (known: --check)" ;;
-esac
+cross=no
+for argument in "$@"; do
+  case "$argument" in
+    --check) check_only=yes ;;
+    --cross) cross=yes ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) fail "unknown argument $argument (known: --check, --cross)" ;;
+  esac
+done
 wheel=${PAGEJIT_CUDA_WHEEL:-}
 case "$wheel" in "" | 12 | 13) ;; *) fail "PAGEJIT_CUDA_WHEEL=$wheel: must be 12 or 13" ;; esac
 
@@ -39,6 +43,8 @@ have_header() { have_file "/usr/include/$1" "/usr/local/include/$1"; }
 have_library() { local name; for name in "$@"; do have_archive "$name" && return 0; done; return 1; }
 have_archive() { have_file /usr/lib/*/"$1" "/usr/lib/$1" "/usr/local/lib/$1"; }
 have_fuzzer() { have_command clang++ && have_file "$(clang++ -print-resource-dir)"/lib/*/libclang_rt.fuzzer*.a; }
+# Debian's numpy is for Debian's python3.
+have_numpy() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import numpy' 2>/dev/null; }
 cmake_is_recent() { have_command cmake && [ "$(printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1)" = 3.25 ]; }
 
 missing=()
@@ -51,6 +57,10 @@ needs abigail-tools have_command abidiff
 needs binutils have_command nm
 needs ca-certificates have_file /etc/ssl/certs/ca-certificates.crt
 needs python3 have_command python3
+needs python3-numpy have_numpy
+needs gcc have_command gcc
+needs rustc have_command rustc
+needs cargo have_command cargo
 needs libspdlog-dev have_header spdlog/spdlog.h
 needs libfmt-dev have_header fmt/format.h
 needs libgtest-dev have_archive libgtest.a
@@ -59,12 +69,24 @@ needs libbenchmark-dev have_header benchmark/benchmark.h
 needs libcli11-dev have_header CLI/CLI.hpp
 needs nlohmann-json3-dev have_header nlohmann/json.hpp
 needs libssl-dev have_archive libcrypto.a
+# The tests of what is installed.
+needs pkg-config have_command pkg-config
+needs dpkg-dev have_command dpkg-shlibdeps
+needs groff-base have_command groff
+needs zsh have_command zsh
+needs fish have_command fish
 needs libsodium23 have_library libsodium.so.23 libsodium.so.26
 needs libcurl4 have_library libcurl.so.4 libcurl-gnutls.so.4
 needs openssl have_command openssl
 # nginx (for tests) is unpacked in .deps, not installed: its package would start a server on port 80.
 fetch_nginx=no
 have_file /usr/sbin/nginx /usr/local/sbin/nginx "$deps/nginx/usr/sbin/nginx" || fetch_nginx=yes
+fetch_aarch64=no
+if [ "$cross" = yes ]; then
+  needs g++-aarch64-linux-gnu have_command aarch64-linux-gnu-g++
+  needs qemu-user have_command qemu-aarch64
+  "$(dirname "${BASH_SOURCE[0]}")/aarch64_root.sh" --check || fetch_aarch64=yes
+fi
 needs clang have_command clang++
 needs libclang-rt-dev have_fuzzer
 
@@ -98,9 +120,10 @@ fi
 if [ "$check_only" = yes ]; then
   [ ${#missing[@]} -eq 0 ] || echo "missing Debian packages: ${missing[*]}"
   [ "$fetch_nginx" = no ] || echo "missing: the Debian package nginx, unpacked in .deps"
+  [ "$fetch_aarch64" = no ] || echo "missing: arm64 libraries in .deps/aarch64 (tools/aarch64_root.sh)"
   [ "$fetch_wheels" = no ] || echo "missing: NVIDIA's wheels for CUDA $wheel (NVRTC and cuda.h)"
   [ "$wants_nvdisasm" = no ] || echo "missing: NVIDIA's wheel nvidia-cuda-nvdisasm"
-  [ ${#missing[@]} -eq 0 ] && [ "$fetch_nginx" = no ] && [ "$fetch_wheels" = no ] && [ "$wants_nvdisasm" = no ]
+  [ ${#missing[@]} -eq 0 ] && [ "$fetch_nginx" = no ] && [ "$fetch_aarch64" = no ] && [ "$fetch_wheels" = no ] && [ "$wants_nvdisasm" = no ]
   exit
 fi
 
@@ -130,6 +153,11 @@ if [ ${#missing[@]} -gt 0 ] || [ "$fetch_nginx" = yes ]; then
     logged dpkg-deb -x "$packages"/nginx_*.deb "$deps/nginx"
     rm -rf "$packages"
   fi
+fi
+
+if [ "$fetch_aarch64" = yes ]; then
+  say "fetching arm64 libraries"
+  downloading "$(dirname "${BASH_SOURCE[0]}")/aarch64_root.sh"
 fi
 
 if [ "$fetch_wheels" = yes ]; then

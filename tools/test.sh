@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Set-up, build, and all tests: first the release build, then the host code under AddressSanitizer and
-# UndefinedBehaviorSanitizer, then what has threads under ThreadSanitizer, then the fuzzers for some seconds each. Needs no
-# GPU. Fails if anything failed; the other parts run all the same.
+# UndefinedBehaviorSanitizer, then what has threads under ThreadSanitizer, then the fuzzers for some seconds each, and last
+# cross-built for aarch64 under qemu-user. Needs no GPU. Fails if anything failed; the other parts run all the same.
 #
-#   tools/test.sh [--all] [--no-sanitizers]
+#   tools/test.sh [--all] [--no-sanitizers] [--no-cross]
 #
 # --all also runs the long sweeps (label "long").
 set -euo pipefail
@@ -15,12 +15,14 @@ export PAGEJIT_TEST_REQUIRE_COMPILERS=1
 
 all=no
 sanitizers=yes
+cross=yes
 for argument in "$@"; do
   case "$argument" in
     --all) all=yes ;;
     --no-sanitizers) sanitizers=no ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) fail "unknown argument $argument (known: --all, --no-sanitizers)" ;;
+    --no-cross) cross=no ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) fail "unknown argument $argument (known: --all, --no-sanitizers, --no-cross)" ;;
   esac
 done
 
@@ -41,7 +43,9 @@ sum_up() {
 }
 
 begin=$(now)
-"$root/tools/setup.sh"
+setup_options=()
+[ "$cross" = no ] || setup_options+=(--cross)
+"$root/tools/setup.sh" "${setup_options[@]}"
 say "set-up: $(seconds_since "$begin") s"
 choose_nvrtc
 
@@ -81,5 +85,14 @@ if [ "$sanitizers" = yes ]; then
   build fuzz --target fuzzers
   ctest --test-dir "$root/build/fuzz" --output-on-failure --no-tests=error -j "$(jobs)" -L '^fuzz$' || status=$?
   say "fuzzers, with their build: $(seconds_since "$begin") s, exit status $status"
+fi
+
+if [ "$cross" = yes ]; then
+  begin=$(now)
+  build aarch64 --target pagejit pagejit_emulator cache_test cross_consumer
+  say "aarch64 build: $(seconds_since "$begin") s"
+  begin=$(now)
+  ctest --test-dir "$root/build/aarch64" --output-on-failure --no-tests=error -j "$(jobs)" -L '^(cache|cross)$' -LE '^plain$' || status=$?
+  say "aarch64 tests under qemu-user: $(seconds_since "$begin") s, exit status $status"
 fi
 [ "$status" -eq 0 ] || fail "tests failed; see the lists above"
