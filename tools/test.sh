@@ -89,7 +89,7 @@ fi
 
 if [ "$cross" = yes ]; then
   begin=$(now)
-  build aarch64 --target pagejit pagejit_emulator cache_test cross_consumer
+  build aarch64 --target pagejit pagejit_emulator cache_test fiber_test cross_consumer
   say "aarch64 build: $(seconds_since "$begin") s"
   begin=$(now)
   ctest --test-dir "$root/build/aarch64" --output-on-failure --no-tests=error -j "$(jobs)" -L '^(cache|cross)$' -LE '^plain$' || status=$?
