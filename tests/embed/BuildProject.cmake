@@ -1,24 +1,30 @@
-# cmake -DSOURCE=<folder> -DPREFIX=<installed pagejit> -DBINARY=<folder> -P BuildProject.cmake
+# cmake -DSOURCE=<folder> -DPREFIX=<installed pagejit> -DLIBDIR=<its libraries> -DBINARY=<folder> -P BuildProject.cmake
 #
 # Builds one of the projects in a copy of its own, so that it can use nothing of this tree but what is installed: by CMake,
 # or by cargo where it has a Cargo.toml. Leaves the program in BINARY as paged_decoder.
 cmake_minimum_required(VERSION 3.25)
-foreach(variable IN ITEMS SOURCE PREFIX BINARY)
+foreach(variable IN ITEMS SOURCE PREFIX LIBDIR BINARY)
   if(NOT ${variable})
     message(FATAL_ERROR "-D${variable}= is missing")
   endif()
 endforeach()
 
+if(EXISTS "${SOURCE}/Cargo.toml")
+  find_program(cargo cargo)
+  if(NOT cargo)
+    message(FATAL_ERROR "there is no cargo on the PATH; tools/setup.sh installs Debian's")
+  endif()
+endif()
 execute_process(COMMAND mktemp -d -t pagejit-embed.XXXXXX OUTPUT_VARIABLE scratch OUTPUT_STRIP_TRAILING_WHITESPACE
                 COMMAND_ERROR_IS_FATAL ANY)
-file(COPY "${SOURCE}/" DESTINATION "${scratch}/source")
+file(COPY "${SOURCE}/" DESTINATION "${scratch}/source" PATTERN target EXCLUDE)
 
 if(EXISTS "${SOURCE}/Cargo.toml")
   # The linker finds the library while building, and the loader when the program runs.
-  set(ENV{RUSTFLAGS} "-L native=${PREFIX}/lib -C link-arg=-Wl,-rpath,${PREFIX}/lib")
-  execute_process(COMMAND cargo build --offline --release --target-dir "${scratch}/build"
+  set(ENV{RUSTFLAGS} "-L native=${LIBDIR} -C link-arg=-Wl,-rpath,${LIBDIR}")
+  execute_process(COMMAND ${cargo} build --offline --target-dir "${scratch}/build"
                   WORKING_DIRECTORY "${scratch}/source" RESULT_VARIABLE result)
-  set(program "${scratch}/build/release/paged_decoder")
+  set(program "${scratch}/build/debug/paged_decoder")
 else()
   execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S "${scratch}/source" -B "${scratch}/build"
                           "-DCMAKE_PREFIX_PATH=${PREFIX}" -DCMAKE_BUILD_TYPE=Release

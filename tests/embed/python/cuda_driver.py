@@ -51,7 +51,7 @@ class CudaDriver:
         except OSError as error:
             raise CudaError(f"{file} cannot be opened: {error}") from error
         for name, argtypes in self._FUNCTIONS.items():
-            self._library[name].argtypes = argtypes
+            getattr(self._library, name).argtypes = argtypes
         context = c_void_p()
         self.stream = c_void_p()
         non_blocking = 1  # CU_STREAM_NON_BLOCKING
@@ -61,7 +61,7 @@ class CudaDriver:
         self._call("cuStreamCreate", byref(self.stream), non_blocking)
 
     def _call(self, name, *arguments):
-        result = self._library[name](*arguments)
+        result = getattr(self._library, name)(*arguments)
         if result != 0:
             text = c_char_p()
             self._library.cuGetErrorName(result, byref(text))

@@ -173,7 +173,7 @@ class Handle:
         self._as_parameter_ = self.value  # as such it goes to functions
 
     def __del__(self):
-        _library[f"pagejit_{self._c_name}_destroy"](self.value, None)
+        getattr(_library, f"pagejit_{self._c_name}_destroy")(self.value, None)
 
 
 class Engine(Handle):

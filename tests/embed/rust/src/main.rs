@@ -9,6 +9,7 @@
 mod attention_layer;
 mod cuda_driver;
 mod dense_attention;
+mod layout;
 mod model;
 mod paged_cache;
 mod pagejit;

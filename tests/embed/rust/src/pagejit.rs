@@ -5,11 +5,11 @@ use std::ffi::CStr;
 use std::os::raw::{c_char, c_void};
 use std::{fmt, mem, ptr};
 
-use crate::sys;
 pub use crate::sys::{
     AttentionArgs, CacheWriteArgs, CacheWriteSpec, CopyBlocksArgs, CopyBlocksSpec, KernelSpec,
     KvStrides, Stream, SwapBlocksArgs,
 };
+use crate::{layout, sys};
 
 /// A call that failed: one of enum pagejit_status_code, and what went wrong in one sentence.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ pub struct Engine {
 impl Engine {
     /// Options come from the environment (PAGEJIT_*).
     pub fn from_environment() -> Result<Engine, Error> {
-        sys::check_layouts();
+        layout::check();
         let mut options = sys::EngineOptions::default();
         let _environment = make(sys::pagejit_environment_destroy, |environment, error| unsafe {
             sys::pagejit_engine_options_from_environment(&mut options, environment, error)
