@@ -40,6 +40,7 @@ class CApiThreadsTest : public CApiTest {
     args.v_cache = from.v_cache;
     args.k_strides =
         args.v_strides = {from.k_strides.block, from.k_strides.token, from.k_strides.head};
+    args.num_blocks = from.num_blocks;
     args.block_table = from.block_table;
     args.block_table_stride = from.block_table_stride;
     args.max_blocks_per_seq = from.max_blocks_per_seq;
@@ -227,7 +228,11 @@ TEST_F(CApiThreadsTest, ALaunchGivesTheDriverWhatThatOfCppDoes) {
   const c_api::Pin pin(c_api::Kind::kKernel, handles.kernel);
   ASSERT_TRUE(static_cast<const Kernel*>(pin.object())->launch(same, nullptr));
   const pagejit_stub::LaunchRecord of_cpp = script->last_launch();
-  EXPECT_EQ(std::memcmp(&of_c.params, &of_cpp.params, sizeof of_c.params), 0);
+  const auto* bytes_of_c = reinterpret_cast<const char*>(&of_c.params);
+  const auto* bytes_of_cpp = reinterpret_cast<const char*>(&of_cpp.params);
+  for (size_t i = 0; i < sizeof of_c.params; ++i) {
+    EXPECT_EQ(bytes_of_c[i], bytes_of_cpp[i]) << "byte " << i;
+  }
   EXPECT_EQ(of_c.config.gridDimX, of_cpp.config.gridDimX);
   EXPECT_EQ(of_c.config.gridDimY, of_cpp.config.gridDimY);
   EXPECT_EQ(of_c.config.gridDimZ, of_cpp.config.gridDimZ);
