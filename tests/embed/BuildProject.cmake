@@ -27,7 +27,7 @@ if(EXISTS "${SOURCE}/Cargo.toml")
   set(program "${scratch}/build/debug/paged_decoder")
 else()
   execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S "${scratch}/source" -B "${scratch}/build"
-                          "-DCMAKE_PREFIX_PATH=${PREFIX}" -DCMAKE_BUILD_TYPE=Release
+                          "-DCMAKE_PREFIX_PATH=${PREFIX}" -DCMAKE_BUILD_TYPE=Debug
                   COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${CMAKE_COMMAND} --build "${scratch}/build" RESULT_VARIABLE result)
   set(program "${scratch}/build/paged_decoder")
