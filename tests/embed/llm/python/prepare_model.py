@@ -1,0 +1,114 @@
+"""Turns a GGUF file into a plain folder that programs without a GGUF reader can use:
+
+  model.txt       one fact per line: "KEY VALUE...", and "tensor NAME TYPE ROWS COLUMNS OFFSET" for each tensor
+  weights.bin     the tensors: matrices as bf16 [rows, columns], vectors as f32; offsets are multiples of 64 bytes
+  vocabulary.bin  u32 count, u32 ends[count], then the bytes of all token ids one behind the other
+  prompts.txt     one line of token ids per prompt
+
+  prepare_model.py MODEL FILE.gguf FOLDER      MODEL is a key of prompts.json
+
+Everything is little-endian. What a model's architecture fixes but its file does not say stands in ARCHITECTURES.
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+import gguf
+import numpy
+
+from gguf_tokenizer import GgufTokenizer
+
+HERE = pathlib.Path(__file__).resolve().parent
+ALIGNMENT = 64  # bytes, a cache line
+
+# rope: in GGUF files of "llama" the rows of q and k are permuted for pairs of neighbours; those of "gemma3" are not.
+# global_every, local_rope_base: Gemma 3 has a window in 5 of 6 layers, which have a rope base of their own.
+ARCHITECTURES = {
+    "llama": {"rope": "interleaved", "activation": "silu", "scales_embedding": False},
+    "gemma3": {"rope": "neox", "activation": "gelu_tanh", "scales_embedding": True, "global_every": 6, "local_rope_base": 10000.0},
+}
+
+
+def to_bf16(values):
+    """Rounded to nearest even, as uint16."""
+    bits = numpy.ascontiguousarray(values, dtype=numpy.float32).view(numpy.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
+
+
+def hyperparameters(reader):
+    def field(name, default=None):
+        found = reader.get_field(name)
+        return default if found is None else found.contents()
+
+    name = field("general.architecture")
+    if name not in ARCHITECTURES:
+        raise SystemExit(f"architecture {name} is not known here ({', '.join(ARCHITECTURES)} are)")
+    known = ARCHITECTURES[name]
+    get = lambda key, default=None: field(f"{name}.{key}", default)
+    layers, width, heads = get("block_count"), get("embedding_length"), get("attention.head_count")
+    head_size = get("attention.key_length", width // heads)
+    is_global = [(i + 1) % known.get("global_every", 1) == 0 for i in range(layers)]
+    base = get("rope.freq_base")
+    return {
+        "architecture": [name],
+        "layers": [layers],
+        "width": [width],
+        "hidden": [get("feed_forward_length")],
+        "heads": [heads],
+        "kv_heads": [get("attention.head_count_kv")],
+        "head_size": [head_size],
+        "rope": [known["rope"]],
+        "activation": [known["activation"]],
+        "embedding_scale": [repr(math.sqrt(width) if known["scales_embedding"] else 1.0)],
+        "attention_scale": [repr(1 / math.sqrt(head_size))],
+        "norm_epsilon": [repr(get("attention.layer_norm_rms_epsilon"))],
+        # Per layer: tokens that a query sees, its own included; 0: all.
+        "window": [0 if whole else get("attention.sliding_window", 0) for whole in is_global],
+        "rope_base": [repr(base if whole else known["local_rope_base"]) for whole in is_global],
+        "end_token": [field("tokenizer.ggml.eos_token_id")],
+    }
+
+
+def write_weights(reader, folder):
+    """Writes weights.bin; returns the lines that describe it."""
+    lines = []
+    with open(folder / "weights.bin", "wb") as file:
+        for tensor in reader.tensors:
+            values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+            kind, data = ("f32", values.astype("<f4")) if values.ndim == 1 else ("bf16", to_bf16(values).astype("<u2"))
+            file.write(bytes(-file.tell() % ALIGNMENT))
+            rows = 1 if values.ndim == 1 else values.shape[0]
+            lines.append(f"tensor {tensor.name} {kind} {rows} {values.shape[-1]} {file.tell()}")
+            data.tofile(file)
+    return lines
+
+
+def write_vocabulary(pieces, folder):
+    ends = numpy.cumsum([len(piece) for piece in pieces]).astype("<u4")
+    header = numpy.array([len(pieces)], dtype="<u4")
+    (folder / "vocabulary.bin").write_bytes(header.tobytes() + ends.tobytes() + b"".join(pieces))
+
+
+def prompts_of(model, tokenizer):
+    texts = json.loads((HERE.parent / "prompts.json").read_text())[model]
+    words = (HERE.parents[3] / "LICENSE").read_text().split()[: texts.get("license_words", 0)]
+    return [tokenizer.encode(" ".join(words) + texts["shared"] + ending) for ending in texts["endings"]]
+
+
+def main():
+    model, path, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    folder.mkdir(parents=True)
+    reader = gguf.GGUFReader(path)
+    lines = [" ".join([key, *map(str, values)]) for key, values in hyperparameters(reader).items()]
+    lines += write_weights(reader, folder)
+    tokenizer = GgufTokenizer(reader)
+    write_vocabulary(tokenizer.pieces, folder)
+    prompts = prompts_of(model, tokenizer)
+    (folder / "prompts.txt").write_text("".join(" ".join(map(str, ids)) + "\n" for ids in prompts))
+    (folder / "model.txt").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
