@@ -20,10 +20,11 @@ choose_nvrtc() {
   fi
 }
 
-# build PRESET [BUILD_ARGUMENT...]: configures and builds build/PRESET, with ccache where it is installed. With PAGEJIT_CUDA_WHEEL the
+# build PRESET [BUILD_ARGUMENT...]: configures and builds build/PRESET, with ccache where it is installed; without the tests where
+# with_tests is OFF. With PAGEJIT_CUDA_WHEEL the
 # headers are those of that wheel, else CMake searches.
 build() {
-  local preset=$1 options=()
+  local preset=$1 options=("-DPAGEJIT_BUILD_TESTS=${with_tests:-ON}")
   shift
   if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   if [ -n "${PAGEJIT_CUDA_WHEEL:-}" ]; then

@@ -15,6 +15,7 @@ setup_s=$(seconds_since "$begin")
 
 begin=$(now)
 say "building the command and the emulator in build/release (tools/test.sh builds the tests too)"
+with_tests=OFF
 build release --target pagejit_command pagejit_emulator
 build_s=$(seconds_since "$begin")
 

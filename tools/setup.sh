@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and test pagejit on Debian 12 or later; a second run changes nothing.
+# Installs what is missing to build and run pagejit on Debian 12 or later; a second run changes nothing.
 #
-#   tools/setup.sh [--check] [--cross]
+#   tools/setup.sh [--check] [--tests] [--cross]
 #
-# --check only says what is missing (exit 1 if anything). --cross also provides what a cross-build for aarch64 and its tests need:
-# Debian's compiler, qemu-user, and arm64 libraries in .deps/aarch64, about 100 MB. Debian packages are installed with apt-get (through sudo where
-# one is not root). Where no CUDA toolkit of 12.4 or later is found (CUDA_HOME, /usr/local/cuda*), NVRTC and cuda.h come
+# --check only says what is missing (exit 1 if anything). --tests also provides what tools/test.sh needs: GoogleTest, clang, Rust and
+# others. --cross: what a cross-build for aarch64 and its tests need, Debian's compiler, qemu-user, and arm64 libraries in
+# .deps/aarch64, about 100 MB. Debian packages are installed with apt-get (through sudo where one is not root). Where no CUDA toolkit of 12.4 or later is found (CUDA_HOME, /usr/local/cuda*), NVRTC and cuda.h come
 # from NVIDIA's wheels on PyPI, about 92 MB, unpacked in .deps/python; no driver, no GPU and no nvcc is needed. So does
 # nvdisasm (4 MB) where no toolkit has it.
 # PAGEJIT_CUDA_WHEEL=13|12 takes the wheels of that version even where a toolkit is installed.
@@ -14,13 +14,15 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 check_only=no
+tests=no
 cross=no
 for argument in "$@"; do
   case "$argument" in
     --check) check_only=yes ;;
+    --tests) tests=yes ;;
     --cross) cross=yes ;;
     -h | --help) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) fail "unknown argument $argument (known: --check, --cross)" ;;
+    *) fail "unknown argument $argument (known: --check, --tests, --cross)" ;;
   esac
 done
 wheel=${PAGEJIT_CUDA_WHEEL:-}
@@ -42,6 +44,7 @@ have_file() { local path; for path in "$@"; do [ -e "$path" ] && return 0; done;
 have_header() { have_file "/usr/include/$1" "/usr/local/include/$1"; }
 have_library() { local name; for name in "$@"; do have_archive "$name" && return 0; done; return 1; }
 have_archive() { have_file /usr/lib/*/"$1" "/usr/lib/$1" "/usr/local/lib/$1"; }
+have_pip() { python3 -m pip --version >/dev/null 2>&1; }
 have_fuzzer() { have_command clang++ && have_file "$(clang++ -print-resource-dir)"/lib/*/libclang_rt.fuzzer*.a; }
 # Debian's numpy is for Debian's python3.
 have_numpy() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import numpy' 2>/dev/null; }
@@ -53,42 +56,48 @@ needs g++ have_command g++
 needs cmake cmake_is_recent
 needs ninja-build have_command ninja
 needs git have_command git
-needs abigail-tools have_command abidiff
-needs binutils have_command nm
 needs ca-certificates have_file /etc/ssl/certs/ca-certificates.crt
 needs python3 have_command python3
-needs python3-numpy have_numpy
-needs gcc have_command gcc
-needs rustc have_command rustc
-needs cargo have_command cargo
 needs libspdlog-dev have_header spdlog/spdlog.h
 needs libfmt-dev have_header fmt/format.h
-needs libgtest-dev have_archive libgtest.a
-needs libgmock-dev have_archive libgmock.a
-needs libbenchmark-dev have_header benchmark/benchmark.h
 needs libcli11-dev have_header CLI/CLI.hpp
 needs nlohmann-json3-dev have_header nlohmann/json.hpp
 needs libssl-dev have_archive libcrypto.a
-# The tests of what is installed.
-needs pkg-config have_command pkg-config
-needs dpkg-dev have_command dpkg-shlibdeps
-needs groff-base have_command groff
-needs zsh have_command zsh
-needs fish have_command fish
-needs libsodium23 have_library libsodium.so.23 libsodium.so.26
-needs libcurl4 have_library libcurl.so.4 libcurl-gnutls.so.4
-needs openssl have_command openssl
-# nginx (for tests) is unpacked in .deps, not installed: its package would start a server on port 80.
 fetch_nginx=no
-have_file /usr/sbin/nginx /usr/local/sbin/nginx "$deps/nginx/usr/sbin/nginx" || fetch_nginx=yes
+if [ "$tests" = yes ]; then
+  needs libgtest-dev have_archive libgtest.a
+  needs libgmock-dev have_archive libgmock.a
+  needs libbenchmark-dev have_header benchmark/benchmark.h
+  needs python3-pip have_pip
+  # The ABI, and the embedding programs.
+  needs abigail-tools have_command abidiff
+  needs binutils have_command nm
+  needs python3-numpy have_numpy
+  needs gcc have_command gcc
+  needs rustc have_command rustc
+  needs cargo have_command cargo
+  # What is installed.
+  needs pkg-config have_command pkg-config
+  needs dpkg-dev have_command dpkg-shlibdeps
+  needs groff-base have_command groff
+  needs zsh have_command zsh
+  needs fish have_command fish
+  # The store, signed and remote.
+  needs libsodium23 have_library libsodium.so.23 libsodium.so.26
+  needs libcurl4 have_library libcurl.so.4 libcurl-gnutls.so.4
+  needs openssl have_command openssl
+  # nginx is unpacked in .deps, not installed: its package would start a server on port 80.
+  have_file /usr/sbin/nginx /usr/local/sbin/nginx "$deps/nginx/usr/sbin/nginx" || fetch_nginx=yes
+  # The fuzzers, and the format.
+  needs clang have_command clang++
+  needs libclang-rt-dev have_fuzzer
+fi
 fetch_aarch64=no
 if [ "$cross" = yes ]; then
   needs g++-aarch64-linux-gnu have_command aarch64-linux-gnu-g++
   needs qemu-user have_command qemu-aarch64
   "$(dirname "${BASH_SOURCE[0]}")/aarch64_root.sh" --check || fetch_aarch64=yes
 fi
-needs clang have_command clang++
-needs libclang-rt-dev have_fuzzer
 
 # ---- CUDA ------------------------------------------------------------------------------------------------------------
 wheels_are_unpacked() {
@@ -105,7 +114,6 @@ if [ -n "$wheel" ]; then
     :
   else
     fetch_wheels=yes
-    python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
   fi
   cuda="$(wheel_include "$wheel") $(wheel_lib "$wheel")"
 fi

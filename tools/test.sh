@@ -43,9 +43,10 @@ sum_up() {
 }
 
 begin=$(now)
-setup_options=()
+setup_options=(--tests)
 [ "$cross" = no ] || setup_options+=(--cross)
 "$root/tools/setup.sh" "${setup_options[@]}"
+"$root/tests/embed/llm/setup.sh" || say "the models of tests/embed/llm were not fetched: their tests will fail"
 say "set-up: $(seconds_since "$begin") s"
 choose_nvrtc
 

@@ -1,13 +1,20 @@
-# cmake -DSOURCE=<folder> -DPREFIX=<installed pagejit> -DLIBDIR=<its libraries> -DBINARY=<folder> -P BuildProject.cmake
+# cmake -DSOURCE=<folder> -DPREFIX=<installed pagejit> -DLIBDIR=<its libraries> -DBINARY=<folder> [-DPROGRAM=<name>]
+#       [-DBUILD_TYPE=<CMake's>] -P BuildProject.cmake
 #
 # Builds one of the projects in a copy of its own, so that it can use nothing of this tree but what is installed: by CMake,
-# or by cargo where it has a Cargo.toml. Leaves the program in BINARY as paged_decoder.
+# or by cargo where it has a Cargo.toml. Leaves the program PROGRAM (paged_decoder) in BINARY.
 cmake_minimum_required(VERSION 3.25)
 foreach(variable IN ITEMS SOURCE PREFIX LIBDIR BINARY)
   if(NOT ${variable})
     message(FATAL_ERROR "-D${variable}= is missing")
   endif()
 endforeach()
+if(NOT PROGRAM)
+  set(PROGRAM paged_decoder)
+endif()
+if(NOT BUILD_TYPE)
+  set(BUILD_TYPE Debug)
+endif()
 
 if(EXISTS "${SOURCE}/Cargo.toml")
   find_program(cargo cargo)
@@ -24,13 +31,13 @@ if(EXISTS "${SOURCE}/Cargo.toml")
   set(ENV{RUSTFLAGS} "-L native=${LIBDIR} -C link-arg=-Wl,-rpath,${LIBDIR}")
   execute_process(COMMAND ${cargo} build --offline --target-dir "${scratch}/build"
                   WORKING_DIRECTORY "${scratch}/source" RESULT_VARIABLE result)
-  set(program "${scratch}/build/debug/paged_decoder")
+  set(program "${scratch}/build/debug/${PROGRAM}")
 else()
   execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S "${scratch}/source" -B "${scratch}/build"
-                          "-DCMAKE_PREFIX_PATH=${PREFIX}" -DCMAKE_BUILD_TYPE=Debug
+                          "-DCMAKE_PREFIX_PATH=${PREFIX}" -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
                   COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${CMAKE_COMMAND} --build "${scratch}/build" RESULT_VARIABLE result)
-  set(program "${scratch}/build/paged_decoder")
+  set(program "${scratch}/build/${PROGRAM}")
 endif()
 if(result EQUAL 0)
   file(COPY "${program}" DESTINATION "${BINARY}")

@@ -69,9 +69,12 @@ bool parse(int argc, char** argv, Arguments& arguments) {
   return is_legal && !arguments.run_folder.empty();
 }
 
+// Up to the end of the answer. (Tokens are generated behind it too: there are always as many to
+// compare.)
 std::string text_of(const Model& model, const Sequence& sequence) {
   std::string text;
   for (size_t i = sequence.prompt_length; i < sequence.tokens.size(); ++i) {
+    if (sequence.tokens[i] == model.end_token) break;
     text += model.piece(sequence.tokens[i]);
   }
   return text;
