@@ -78,7 +78,9 @@ Result<Generation> generate(const Model& model, AttentionLayers& attention,
       choose(model, step, options.num_tokens, i, logits.data() + i * size, result);
     }
   }
-  return result;
+  for (Sequence& sequence : result.sequences) sequence.release(pool);
+  if (pool.num_free() == pool.num_blocks()) return result;
+  return Status(pagejit::StatusCode::kInternal, "blocks of the cache were lost");
 }
 
 }  // namespace llm

@@ -42,6 +42,12 @@ Status Sequence::grow(BlockPool& pool, size_t length) {
   return {};
 }
 
+void Sequence::release(BlockPool& pool) {
+  for (const int32_t block : blocks) pool.give_back(block);
+  blocks.clear();
+  num_cached = 0;
+}
+
 Result<std::optional<BlockCopy>> Sequence::share_prefix(BlockPool& pool, const Sequence& other) {
   const size_t limit = std::min(other.num_cached, tokens.size() - 1);
   size_t length = 0;

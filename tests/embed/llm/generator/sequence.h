@@ -21,8 +21,8 @@ class BlockPool {
   void share(int32_t block);        // one more user
   void give_back(int32_t block);    // free again when the last user did
 
-  int num_users(int32_t block) const { return num_users_[static_cast<size_t>(block)]; }
-  int num_blocks() const { return static_cast<int>(num_users_.size()); }
+  size_t num_free() const { return free_.size(); }
+  size_t num_blocks() const { return num_users_.size(); }
 
  private:
   std::vector<int> num_users_;
@@ -44,6 +44,9 @@ struct Sequence {
 
   // Takes blocks until `length` tokens have a slot.
   pagejit::Status grow(BlockPool& pool, size_t length);
+
+  // Gives all of them back.
+  void release(BlockPool& pool);
 
   // Begins with the blocks of the longest prefix that `other` has in the cache and that leaves this
   // one at least one token to compute. A block that is shared in part is not shared: it is copied,
