@@ -35,7 +35,7 @@ Status publish_file(FileSystem* file_system, const std::string& path,
   AtomicFile file(file_system, directory.get());
   // A bundle is made to be read by others, unlike a cache directory.
   if (const IoStatus status = file.create(0644); !status.is_ok()) return failed(status);
-  const Status written = write([&](std::string_view piece) { return failed(file.write(piece)); });
+  Status written = write([&](std::string_view piece) { return failed(file.write(piece)); });
   if (!written) return written;
   return failed(file.commit(directory.get(), name));
 }

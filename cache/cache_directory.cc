@@ -24,7 +24,7 @@ std::string path_problem(std::string_view path) {
 // A usable base directory from an environment variable; on nullopt, `reasons` says why.
 std::optional<std::string> absolute_from(const EnvironmentLookup& environment, const char* name,
                                          std::string* reasons) {
-  const std::optional<std::string> value = environment(name);
+  std::optional<std::string> value = environment(name);
   std::string problem;
   if (!value) {
     problem = "is not set";

@@ -89,14 +89,15 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
 }
 
 double product_clocks_per_token(const AttentionConfig& c) {
-  const double depth_tiles = (c.head_size_padded + c.head_size_v_padded) / 16;  // of both
+  // Whole tiles, here and below; these are of both sizes.
+  const auto depth_tiles = static_cast<double>((c.head_size_padded + c.head_size_v_padded) / 16);
   const double row_tiles = c.row_warps * c.row_tiles;
   return 2 * depth_tiles * row_tiles / 16 * products_of_terms(c);
 }
 
 TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
-  const double key_tiles = c.head_size_padded / 16;
-  const double token_tiles = c.group_tokens / 16;
+  const auto key_tiles = static_cast<double>(c.head_size_padded / 16);
+  const auto token_tiles = static_cast<double>(c.group_tokens / 16);
   const double row_tiles = c.row_warps * c.row_tiles;
   TokenCost cost;
   const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);
