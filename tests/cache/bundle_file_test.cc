@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "cache/bundle.h"
 #include "tests/cache/bundle_test_util.h"
@@ -224,7 +225,10 @@ TEST_F(BundleFileTest, AFailingReadIsAMissWithAReason) {
 
 TEST_F(BundleFileTest, AHugeSparseFileOfZerosIsRefusedAtOnce) {
   ASSERT_EQ(::truncate(path_.c_str(), 0), 0);
-  if (::truncate(path_.c_str(), off_t{1} << 40) != 0) GTEST_SKIP() << "no such large files here";
+  if (::truncate(path_.c_str(), off_t{1} << 40) != 0) {
+    ASSERT_EQ(errno, EFBIG) << std::strerror(errno);
+    GTEST_SKIP() << "the file system has no such large files";
+  }
   const auto bundle = Bundle::open_file(path_, options_);
   ASSERT_FALSE(bundle);
   EXPECT_EQ(bundle.status().code(), StatusCode::kDataCorrupt);
