@@ -1,7 +1,6 @@
 
 #include "pagejit/options.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "runtime/format.h"
+#include "runtime/jit/environment.h"
 
 namespace pagejit {
 namespace {
@@ -47,17 +47,9 @@ void read_text(const char* name, std::string& field) {
   if (const char* text = variable(name)) field = text;
 }
 
-// Of the parts between colons; empty ones are left out, as in PATH-like variables that were put
-// together by scripts.
+// Empty parts are left out, as in PATH-like variables that were put together by scripts.
 void read_list(const char* name, std::vector<std::string>& field) {
-  const char* value = variable(name);
-  if (value == nullptr) return;
-  std::string_view rest = value;
-  while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(':'));
-    if (!part.empty()) field.emplace_back(part);
-    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
-  }
+  if (const char* text = variable(name)) field = jit::split_path_list(text);
 }
 
 template <class Number>

@@ -1,7 +1,6 @@
 #include "runtime/engine/image_store.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -10,22 +9,17 @@
 #include "runtime/engine/source_metadata.h"
 #include "runtime/engine/stopwatch.h"
 #include "runtime/format.h"
+#include "runtime/jit/environment.h"
 
 namespace pagejit {
 namespace {
-
-std::optional<std::string> environment_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
 
 cache::DiskCacheOptions disk_options(const EngineOptions& options,
                                      const std::shared_ptr<const Logger>& logger,
                                      cache::DiskCacheOptions disk) {
   disk.max_bytes = options.cache_max_bytes;
   if (options.disk_cache) {
-    disk.directory = cache::resolve_cache_directory(options.cache_dir, environment_variable);
+    disk.directory = cache::resolve_cache_directory(options.cache_dir, process_environment());
     disk.on_warning = [logger](const Status& status) {
       logger->warning("kernels are kept in memory only: " + status.message());
     };
