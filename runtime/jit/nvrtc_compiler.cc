@@ -172,17 +172,21 @@ Result<CompiledImage> NvrtcCompiler::compile(const KernelSource& source, const J
       .wait();
 }
 
+Result<std::shared_ptr<const NvrtcLibrary>> NvrtcCompiler::open_on_pool(const Target& target) {
+  Result<std::shared_ptr<const NvrtcLibrary>> opened = finder_.open();
+  if (!opened) return opened;
+  const NvrtcLibrary& library = **opened;
+  const Status status = check_nvrtc_target(target, library.version(), library.supported_archs());
+  if (!status) return status;
+  return opened;
+}
+
 Result<CompiledImage> NvrtcCompiler::compile_on_pool(const KernelSource& source,
                                                      const std::stop_token& stop) {
-  Result<std::shared_ptr<const NvrtcLibrary>> opened = finder_.open();
+  Result<std::shared_ptr<const NvrtcLibrary>> opened = open_on_pool(source.target);
   if (!opened) return opened.status();
   const NvrtcLibrary& library = **opened;
   const NvrtcApi& api = library.api();
-  if (Status status =
-          check_nvrtc_target(source.target, library.version(), library.supported_archs());
-      !status) {
-    return status;
-  }
   const std::vector<std::string> words = all_options(options(source.target), library.version());
 
   CompiledImage compiled;
@@ -236,15 +240,10 @@ Result<std::string> NvrtcCompiler::compile_to_ptx(const KernelSource& source) {
 }
 
 Result<std::string> NvrtcCompiler::compile_to_ptx_on_pool(const KernelSource& source) {
-  Result<std::shared_ptr<const NvrtcLibrary>> opened = finder_.open();
+  Result<std::shared_ptr<const NvrtcLibrary>> opened = open_on_pool(source.target);
   if (!opened) return opened.status();
   const NvrtcLibrary& library = **opened;
   const NvrtcApi& api = library.api();
-  if (Status status =
-          check_nvrtc_target(source.target, library.version(), library.supported_archs());
-      !status) {
-    return status;
-  }
   // "sm_90a" -> "compute_90a": a compile for a real architecture keeps no PTX.
   constexpr std::string_view kRealPrefix = "sm_";
   const std::string arch = "compute_" + source.target.to_string().substr(kRealPrefix.size());

@@ -36,6 +36,8 @@ class NvrtcCompiler : public Compiler {
  private:
   // The library, opened on a thread with a large stack.
   Result<std::shared_ptr<const NvrtcLibrary>> open();
+  // The library, if it serves the target; the caller is on such a thread.
+  Result<std::shared_ptr<const NvrtcLibrary>> open_on_pool(const Target& target);
   Result<std::string> compile_to_ptx_on_pool(const KernelSource& source);
   Result<CompiledImage> compile_on_pool(const KernelSource& source, const std::stop_token& stop);
 
