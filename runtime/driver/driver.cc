@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/format.h"
+#include "runtime/loader_error.h"
 
 namespace pagejit {
 namespace {
@@ -67,8 +68,7 @@ Result<std::shared_ptr<const Driver>> Driver::open(const std::string& path) {
   // RTLD_LOCAL: the emulator must not answer for libcuda to anyone else in the process.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    const char* reason = dlerror();
-    return unavailable(format("{} cannot be opened: {}", path, reason ? reason : "unknown"));
+    return unavailable(format("{} cannot be opened: {}", path, loader_error()));
   }
   std::shared_ptr<Driver> driver(new Driver);
   driver->library_ = library;

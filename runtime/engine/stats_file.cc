@@ -11,14 +11,9 @@
 #include "cache/atomic_file.h"
 #include "cache/file_system.h"
 #include "runtime/engine/guard.h"
+#include "runtime/engine/process_mark.h"
 
 namespace pagejit {
-namespace {
-
-constexpr std::string_view kProcessMark = "%p";
-
-}  // namespace
-
 Status write_whole_file(const std::string& path, const std::string& text) {
   const size_t slash = path.find_last_of('/');
   const std::string folder =
@@ -102,15 +97,9 @@ StatsFile::~StatsFile() {
 }
 
 Status StatsFile::write() const {
-  std::string path = path_;
-  size_t mark = path.find(kProcessMark);
   const pid_t process = getpid();
-  if (mark == std::string::npos && process != creator_) return {};
-  const std::string id = std::to_string(process);
-  for (; mark != std::string::npos; mark = path.find(kProcessMark, mark + id.size())) {
-    path.replace(mark, kProcessMark.size(), id);
-  }
-  return write_whole_file(path, to_json(read_()));
+  if (!has_process_mark(path_) && process != creator_) return {};
+  return write_whole_file(with_process(path_, process), to_json(read_()));
 }
 
 }  // namespace pagejit

@@ -6,24 +6,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "generator/families.h"
+#include "runtime/engine/process_mark.h"
 #include "runtime/format.h"
 
 namespace pagejit {
 namespace {
-
-constexpr std::string_view kPidMark = "%p";
-
-std::string with_pid(std::string path, pid_t pid) {
-  const std::string number = std::to_string(pid);
-  for (size_t at = 0; (at = path.find(kPidMark, at)) != std::string::npos; at += number.size()) {
-    path.replace(at, kPidMark.size(), number);
-  }
-  return path;
-}
 
 // A program that was killed, or a full disk, may have left half a line: the next one must not
 // become its end.
@@ -37,9 +27,7 @@ bool ends_in_half_a_line(int file) {
 }  // namespace
 
 TraceRecorder::TraceRecorder(std::string path, std::shared_ptr<const Logger> logger)
-    : path_(std::move(path)),
-      has_pid_(path_.find(kPidMark) != std::string::npos),
-      logger_(std::move(logger)) {}
+    : path_(std::move(path)), has_pid_(has_process_mark(path_)), logger_(std::move(logger)) {}
 
 TraceRecorder::~TraceRecorder() {
   if (file_ >= 0) close(file_);
@@ -67,7 +55,7 @@ void TraceRecorder::open_file() {
   // 0644: a list of shapes is no secret. O_NONBLOCK: a FIFO does not make it wait for a reader.
   constexpr mode_t kMode = 0644;
   constexpr int kFlags = O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  const std::string path = with_pid(path_, pid_);
+  const std::string path = with_process(path_, pid_);
   file_ = open(path.c_str(), O_RDWR | kFlags, kMode);
   if (file_ < 0) file_ = open(path.c_str(), O_WRONLY | kFlags, kMode);
   if (file_ < 0) return stop("opened", errno);

@@ -14,6 +14,7 @@
 
 #include "runtime/jit/elf_build_id.h"
 #include "runtime/jit/file_io.h"
+#include "runtime/loader_error.h"
 
 namespace pagejit::jit {
 namespace {
@@ -72,11 +73,6 @@ Status check_version(NvrtcVersion version) {
   if (version >= kOldestNvrtc) return Status::ok();
   return unavailable("version " + version.to_string() + " is too old, " + kOldestNvrtc.to_string() +
                      " or later is needed");
-}
-
-std::string loader_error() {
-  const char* text = dlerror();
-  return text == nullptr ? "unknown loader error" : text;
 }
 
 std::string path_of_handle(void* handle) {

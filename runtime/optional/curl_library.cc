@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "runtime/format.h"
+#include "runtime/loader_error.h"
 
 namespace pagejit {
 namespace {
@@ -34,8 +35,7 @@ Status init(void* library) {
 Result<CurlLibrary> open_one(const std::string& file) {
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    const char* const error = ::dlerror();
-    return Status(StatusCode::kNotFound, error != nullptr ? error : "dlopen failed");
+    return Status(StatusCode::kNotFound, loader_error());
   }
   CurlLibrary curl;
   const char* missing = nullptr;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/loader_error.h"
+
 namespace pagejit {
 namespace {
 
@@ -28,11 +30,6 @@ struct Sodium {
 
 const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-std::string loader_error() {
-  const char* text = dlerror();
-  return text == nullptr ? "unknown loader error" : text;
 }
 
 template <class Function>
