@@ -88,16 +88,21 @@ int estimate_registers(const AttentionConfig& c, const Arch& arch) {
          (arch.has_async_copy() ? 0 : registers_of_copies(c));
 }
 
+// Whole tiles of 16.
+double whole_tiles(int size) {
+  const int tiles = size / 16;
+  return tiles;
+}
+
 double product_clocks_per_token(const AttentionConfig& c) {
-  // Whole tiles, here and below; these are of both sizes.
-  const auto depth_tiles = static_cast<double>((c.head_size_padded + c.head_size_v_padded) / 16);
+  const double depth_tiles = whole_tiles(c.head_size_padded + c.head_size_v_padded);  // of both
   const double row_tiles = c.row_warps * c.row_tiles;
   return 2 * depth_tiles * row_tiles / 16 * products_of_terms(c);
 }
 
 TokenCost token_cost(const AttentionConfig& c, const Arch& arch, bool kv_comes_from_l2) {
-  const auto key_tiles = static_cast<double>(c.head_size_padded / 16);
-  const auto token_tiles = static_cast<double>(c.group_tokens / 16);
+  const double key_tiles = whole_tiles(c.head_size_padded);
+  const double token_tiles = whole_tiles(c.group_tokens);
   const double row_tiles = c.row_warps * c.row_tiles;
   TokenCost cost;
   const double dram_bytes_per_clock = arch.bandwidth_bytes_per_us / (arch.clock_ghz * 1000);

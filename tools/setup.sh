@@ -90,6 +90,7 @@ if [ "$tests" = yes ]; then
   have_file /usr/sbin/nginx /usr/local/sbin/nginx "$deps/nginx/usr/sbin/nginx" || fetch_nginx=yes
   # The fuzzers, and the format.
   needs clang have_command clang++
+  needs clang-format have_command clang-format
   needs libclang-rt-dev have_fuzzer
 fi
 fetch_aarch64=no
@@ -207,6 +208,5 @@ print(f"NVRTC {major.value}.{minor.value} in {folder}")
 PYTHON
 )
 say "$nvrtc; cuda.h in ${cuda% *}"
-have_command clang-format || say "clang-format is not installed: the format check is left out (package clang-format)"
 total_ms=$(($(now) - started))
 say "$(awk -v t=$total_ms -v d=$download_ms 'BEGIN { printf "set-up: %.1f s, of which downloads %.1f s", t / 1000, d / 1000 }')"
