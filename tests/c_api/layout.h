@@ -1,6 +1,6 @@
-// The layout of the C API, as it is for ever. An assertion that does not hold any more breaks programs
-// that were compiled before; new fields and enumerators get new lines, and a struct that grew a new
-// size. Compiling the layout_*_test.c is the test. Thread-safety: macros.
+// The layout of the C API, as it is for ever. An assertion that does not hold any more breaks
+// programs that were compiled before; new fields and enumerators get new lines, and a struct that
+// grew a new size. Compiling the layout_*_test.c is the test. Thread-safety: macros.
 #pragma once
 
 #include "pagejit/pagejit.h"
