@@ -93,7 +93,9 @@ if [ "$cross" = yes ]; then
   build aarch64 --target pagejit pagejit_emulator cache_test fiber_test cross_consumer
   say "aarch64 build: $(seconds_since "$begin") s"
   begin=$(now)
-  ctest --test-dir "$root/build/aarch64" --output-on-failure --no-tests=error -j "$(jobs)" -L '^(cache|cross)$' -LE '^plain$' || status=$?
+  # Left out: a bound on times, and a child of a process with threads that starts a thread, which qemu-user does not run.
+  ctest --test-dir "$root/build/aarch64" --output-on-failure --no-tests=error -j "$(jobs)" -L '^(cache|cross)$' -LE '^plain$' \
+    -E '^(DiskCacheEvictTimeTest\.|RemoteStoreUploadTest\.AForkedChildHasAThreadAndCountsOfItsOwn)' || status=$?
   say "aarch64 tests under qemu-user: $(seconds_since "$begin") s, exit status $status"
 fi
 [ "$status" -eq 0 ] || fail "tests failed; see the lists above"
