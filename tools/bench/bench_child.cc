@@ -15,11 +15,6 @@ double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
 std::optional<Child> start_child(std::vector<std::string> words) {
   int fds[2];
   if (pipe(fds) != 0) return std::nullopt;

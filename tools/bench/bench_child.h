@@ -14,8 +14,6 @@ namespace pagejit::bench {
 using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point begin);
 
-double median(std::vector<double> values);  // 0 of none
-
 // A program that runs: words[0] is its path. What it prints comes with finish().
 struct Child {
   pid_t pid = 0;

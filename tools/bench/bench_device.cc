@@ -9,6 +9,7 @@
 
 #include "tools/bench/bench_result.h"
 #include "tools/bench/device_timer.h"
+#include "tools/bench/quartiles.h"
 #include "tools/bench/read_bandwidth.h"
 
 namespace pagejit {

@@ -123,14 +123,6 @@ BenchEnvironment describe_host(const std::string& version) {
   return environment;
 }
 
-double relative_spread(std::vector<double> values) {
-  if (values.size() < 2) return 0;
-  std::sort(values.begin(), values.end());
-  const double median = values[values.size() / 2];
-  const double between = values[values.size() * 3 / 4] - values[values.size() / 4];
-  return median > 0 ? between / median : 0;
-}
-
 std::string to_json(const BenchRun& run) {
   BenchJson results = BenchJson::array();
   for (const BenchResult& result : run.results) results.push_back(json_of(result));

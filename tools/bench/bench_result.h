@@ -62,9 +62,6 @@ struct BenchRun {
   std::vector<BenchResult> results;
 };
 
-// Distance of the quartiles over the median, 0 of less than two values.
-double relative_spread(std::vector<double> values);
-
 // A JSON object of several lines, ending in a line break.
 std::string to_json(const BenchRun& run);
 

@@ -28,6 +28,7 @@
 #include "runtime/driver/driver.h"
 #include "runtime/jit/compiler.h"
 #include "tools/bench/bench_child.h"
+#include "tools/bench/quartiles.h"
 
 extern char** environ;
 
@@ -45,7 +46,6 @@ namespace pagejit {
 namespace {
 
 using bench::Clock;
-using bench::median;
 using bench::ms_since;
 using bench::print_at_most;
 

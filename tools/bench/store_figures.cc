@@ -18,6 +18,7 @@
 #include "cache/bundle_writer.h"
 #include "cache/disk_cache.h"
 #include "tools/bench/bench_child.h"
+#include "tools/bench/quartiles.h"
 
 namespace pagejit::bench {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "generator/tile_text.h"
+#include "tools/bench/quartiles.h"
 #include "tools/cli/text_table.h"
 
 namespace pagejit::cli {
@@ -30,7 +31,7 @@ std::string tune_table(const TuneResult& result) {
     std::vector<std::string> row = {describe_tile(candidate.config.attention),
                                     format("%.2fx", candidate.predicted_slowdown)};
     for (size_t p = 0; p < result.record.problems.size(); ++p) {
-      row.push_back(candidate.status ? format("%.2f", median_us(candidate.times[p])) : "-");
+      row.push_back(candidate.status ? format("%.2f", median(candidate.times[p])) : "-");
     }
     row.push_back(candidate.status ? format("%.3f", result.verdict.ratios[i]) : "-");
     row.push_back(candidate.status ? format("%.1f %%", 100 * result.verdict.noise[i]) : "-");

@@ -4,16 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tools/bench/quartiles.h"
+
 namespace pagejit {
 namespace {
-
-// Between neighbours by their distance.
-double quantile(const std::vector<double>& sorted, double part) {
-  const double place = part * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 std::string percent(const char* pattern, double part) {
   char text[60];
@@ -22,19 +16,6 @@ std::string percent(const char* pattern, double part) {
 }
 
 }  // namespace
-
-double median_us(std::vector<double> times) {
-  if (times.empty()) return 0;
-  std::sort(times.begin(), times.end());
-  return quantile(times, 0.5);
-}
-
-double relative_spread(std::vector<double> times) {
-  if (times.empty()) return 0;
-  std::sort(times.begin(), times.end());
-  const double median = quantile(times, 0.5);
-  return median > 0 ? (quantile(times, 0.75) - quantile(times, 0.25)) / median : 0;
-}
 
 TuneVerdict choose_candidate(const std::vector<RoundTimes>& candidates) {
   TuneVerdict verdict;
@@ -49,7 +30,7 @@ TuneVerdict choose_candidate(const std::vector<RoundTimes>& candidates) {
     double noise = kLeastGain;
     double worst = 0;
     for (size_t p = 0; p < planned.size(); ++p) {
-      const double ratio = median_us(candidates[i][p]) / median_us(planned[p]);
+      const double ratio = median(candidates[i][p]) / median(planned[p]);
       sum += std::log(ratio);
       worst = std::max(worst, ratio);
       noise = std::max(noise, relative_spread(candidates[i][p]) + relative_spread(planned[p]));

@@ -16,11 +16,6 @@ using RoundTimes = std::vector<std::vector<double>>;
 // another day's clocks decide.
 inline constexpr double kLeastGain = 0.02;
 
-// Of the times of one problem. No times: 0.
-double median_us(std::vector<double> times);
-// The distance between the quartiles over the median: what half of the rounds lie within.
-double relative_spread(std::vector<double> times);
-
 struct TuneVerdict {
   size_t choice = 0;  // 0: the planner's
   // Of each candidate, in their order: the geometric mean over the problems of its median over that

@@ -11,6 +11,7 @@
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/stored_kernel.h"
 #include "runtime/metadata.h"
+#include "tools/bench/quartiles.h"
 #include "tools/check/device_buffer.h"
 
 namespace pagejit {
@@ -97,7 +98,7 @@ class TuneRun {
                       .version = request_.version,
                       .problems = {}};
     const auto nanoseconds = [](const std::vector<double>& us) {
-      return static_cast<uint64_t>(std::llround(median_us(us) * 1000));
+      return static_cast<uint64_t>(std::llround(median(us) * 1000));
     };
     for (size_t p = 0; p < request_.problems.size(); ++p) {
       result_.record.problems.push_back({.name = request_.problems[p].name(),

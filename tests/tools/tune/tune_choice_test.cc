@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tools/bench/quartiles.h"
+
 namespace pagejit {
 namespace {
 
@@ -15,11 +17,11 @@ RoundTimes steady(std::vector<double> problems) {
 }
 
 TEST(TuneChoiceTest, MedianAndSpreadAreThoseOfTheRounds) {
-  EXPECT_DOUBLE_EQ(median_us({5, 1, 100, 3, 4}), 4);
-  EXPECT_DOUBLE_EQ(median_us({1, 2}), 1.5);
+  EXPECT_DOUBLE_EQ(median({5, 1, 100, 3, 4}), 4);
+  EXPECT_DOUBLE_EQ(median({1, 2}), 1.5);
   EXPECT_DOUBLE_EQ(relative_spread({1, 2, 3, 4, 5}), 2.0 / 3);
   EXPECT_DOUBLE_EQ(relative_spread({7}), 0);
-  EXPECT_DOUBLE_EQ(median_us({}), 0);
+  EXPECT_DOUBLE_EQ(median({}), 0);
 }
 
 TEST(TuneChoiceTest, TheFastestIsTaken) {
