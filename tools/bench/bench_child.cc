@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
+#include <utility>
+
+#include "tools/bench/quartiles.h"
 
 extern char** environ;
 
@@ -86,10 +88,7 @@ bool open_figures_file(const char* path) {
 }
 
 double noise_of(std::vector<double> values) {
-  if (values.size() < 2) return kUnknownNoise;
-  std::sort(values.begin(), values.end());
-  const double between = values[values.size() * 3 / 4] - values[values.size() / 4];
-  return between / values[values.size() / 2];
+  return values.size() < 2 ? kUnknownNoise : relative_spread(std::move(values));
 }
 
 bool print_at_most(const char* what, double value, double limit, const char* unit, double noise) {
