@@ -1,24 +1,17 @@
 #include "runtime/metadata.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
-#include <limits>
 #include <type_traits>
 
 #include "runtime/format.h"
+#include "runtime/text_reader.h"
 
 namespace pagejit {
 namespace {
 
 constexpr std::string_view kFirstLine = "pagejit-kernel 3\n";
 constexpr std::string_view kLastLine = "\nend\n";
-
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
-}
 
 // Applies `visit(name, field)` to every field before the log, in the order of the grammar; used to
 // write and to read, so that the two cannot differ.
@@ -40,63 +33,6 @@ void for_each_field(Metadata& metadata, Visitor&& visit) {
   visit("compile_us", metadata.compile_us);
 }
 
-// Reads the blob from front to back; remembers the first fault and then does nothing.
-class Reader {
- public:
-  explicit Reader(std::string_view rest) : size_(rest.size()), rest_(rest) {}
-
-  void expect(std::string_view text) {
-    if (failed()) return;
-    if (!rest_.starts_with(text)) return fail(std::string(text));
-    rest_.remove_prefix(text.size());
-  }
-
-  template <class Value>
-  void read_line(const char* name, Value& value) {
-    expect(std::string(name) + "=");
-    if (failed()) return;
-    const size_t end = rest_.find('\n');
-    if (end == std::string_view::npos) return fail("a line feed");
-    const std::string_view text = rest_.substr(0, end);
-    if constexpr (std::is_integral_v<Value>) {
-      auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      const bool canonical = text.size() == 1 || !text.starts_with('0');
-      if (error != std::errc() || stop != text.data() + text.size() || !canonical) {
-        return fail(std::string("a number for ") + name);
-      }
-    } else {
-      if (text.find('\r') != std::string_view::npos) return fail("no carriage return");
-      value = text;
-    }
-    rest_.remove_prefix(end + 1);
-  }
-
-  void read_bytes(uint64_t count, std::string& value) {
-    if (failed()) return;
-    if (count > kMaxMetadataLog || count > rest_.size()) return fail("the log's bytes");
-    value = rest_.substr(0, count);
-    rest_.remove_prefix(count);
-  }
-
-  void expect_end() {
-    if (!failed() && !rest_.empty()) fail("the end");
-  }
-
-  bool failed() const { return !fault_.empty(); }
-  const std::string& fault() const { return fault_; }
-
- private:
-  void fail(std::string expected) {
-    std::replace(expected.begin(), expected.end(), '\n', ' ');
-    fault_ = format("kernel metadata, byte {} of {}: expected \"{}\"", size_ - rest_.size(), size_,
-                    expected);
-  }
-
-  size_t size_;
-  std::string_view rest_;
-  std::string fault_;
-};
-
 }  // namespace
 
 std::string encode_metadata(const KernelMetadata& metadata) {
@@ -117,15 +53,21 @@ std::string encode_metadata(const KernelMetadata& metadata) {
 
 Result<KernelMetadata> parse_metadata(std::string_view blob) {
   KernelMetadata metadata;
-  Reader reader(blob);
+  TextReader reader("kernel metadata", blob);
   reader.expect(kFirstLine);
-  for_each_field(metadata, [&](const char* name, auto& value) { reader.read_line(name, value); });
-  uint64_t log_bytes = 0;
-  reader.read_line("log", log_bytes);
-  reader.read_bytes(log_bytes, metadata.log);
+  for_each_field(metadata, [&]<class Value>(const char* name, Value& value) {
+    reader.expect(format("{}=", name));
+    if constexpr (std::is_integral_v<Value>) {
+      value = reader.read_number<Value>('\n');
+    } else {
+      value = reader.read_until('\n');
+    }
+  });
+  reader.expect("log=");
+  metadata.log = reader.read_bytes(reader.read_number<uint64_t>('\n'), kMaxMetadataLog);
   reader.expect(kLastLine);
   reader.expect_end();
-  if (reader.failed()) return Status(StatusCode::kDataCorrupt, reader.fault());
+  if (reader.failed()) return reader.status();
   return metadata;
 }
 

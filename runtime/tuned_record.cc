@@ -1,22 +1,16 @@
 #include "runtime/tuned_record.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "runtime/format.h"
+#include "runtime/text_reader.h"
 
 namespace pagejit {
 namespace {
 
 constexpr std::string_view kMagic = "pagejit-tuned ";
 constexpr std::string_view kFirstLine = "pagejit-tuned 1\n";
-
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
-}
 
 // Applies `visit(name, field)` to every text of a record, in the order of the grammar; used to
 // write and to read, so that the two cannot differ.
@@ -30,67 +24,6 @@ void for_each_text(Record& record, Visitor&& visit) {
   visit("image", record.image);
   visit("version", record.version);
 }
-
-// Reads from front to back; remembers the first fault and then does nothing.
-class Reader {
- public:
-  explicit Reader(std::string_view rest) : size_(rest.size()), rest_(rest) {}
-
-  void expect(std::string_view text) {
-    if (failed()) return;
-    if (!rest_.starts_with(text)) return fail(std::string(text));
-    rest_.remove_prefix(text.size());
-  }
-
-  // Up to `end`, which is taken too.
-  std::string read_until(char end) {
-    if (failed()) return {};
-    const size_t size = rest_.find(end);
-    if (size == std::string_view::npos) {
-      fail(end == '\n' ? "a line feed" : std::string(1, end));
-      return {};
-    }
-    const std::string text(rest_.substr(0, size));
-    if (text.find_first_of("\r\n") != std::string::npos) {
-      fail("no line break");
-      return {};
-    }
-    rest_.remove_prefix(size + 1);
-    return text;
-  }
-
-  uint64_t read_number(char end, uint64_t max) {
-    const std::string text = read_until(end);
-    if (failed()) return 0;
-    uint64_t value = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool canonical = text.size() == 1 || !text.starts_with('0');
-    if (error != std::errc() || stop != text.data() + text.size() || !canonical || value > max) {
-      fail(format("a number up to {}", max));
-      return 0;
-    }
-    return value;
-  }
-
-  void expect_end() {
-    if (!failed() && !rest_.empty()) fail("the end");
-  }
-
-  bool failed() const { return !fault_.empty(); }
-  Status status() const {
-    return failed() ? Status(StatusCode::kDataCorrupt, fault_) : Status::ok();
-  }
-
- private:
-  void fail(std::string expected) {
-    fault_ = format("tuned record, byte {} of {}: expected \"{}\"", size_ - rest_.size(), size_,
-                    one_line(std::move(expected)));
-  }
-
-  size_t size_;
-  std::string_view rest_;
-  std::string fault_;
-};
 
 // A launch takes less: 1,000 s.
 constexpr uint64_t kMaxNanoseconds = 1'000'000'000'000;
@@ -143,19 +76,19 @@ bool is_tuned_record(std::string_view metadata) { return metadata.starts_with(kM
 
 Result<TunedRecord> parse_tuned_record(std::string_view metadata) {
   TunedRecord record;
-  Reader reader(metadata);
+  TextReader reader("tuned record", metadata);
   reader.expect(kFirstLine);
   for_each_text(record, [&](const char* name, std::string& value) {
     reader.expect(format("{}=", name));
     value = reader.read_until('\n');
   });
   reader.expect("problems=");
-  const uint64_t count = reader.read_number('\n', kMaxTunedProblems);
+  const uint64_t count = reader.read_number<uint64_t>('\n', kMaxTunedProblems);
   for (uint64_t i = 0; i < count && !reader.failed(); ++i) {
     TunedRecord::Problem& problem = record.problems.emplace_back();
     reader.expect("problem=");
-    problem.planned_ns = reader.read_number(' ', kMaxNanoseconds);
-    problem.tuned_ns = reader.read_number(' ', kMaxNanoseconds);
+    problem.planned_ns = reader.read_number<uint64_t>(' ', kMaxNanoseconds);
+    problem.tuned_ns = reader.read_number<uint64_t>(' ', kMaxNanoseconds);
     problem.name = reader.read_until('\n');
   }
   reader.expect("end\n");

@@ -74,7 +74,7 @@ TEST(MetadataTest, FaultIsNamedWithItsPlace) {
   blob.replace(blob.find("registers=128"), 13, "registers=12x");
   Result<KernelMetadata> read = parse_metadata(blob);
   ASSERT_FALSE(read);
-  EXPECT_THAT(read.status().message(), HasSubstr("a number for registers"));
+  EXPECT_THAT(read.status().message(), HasSubstr("behind \"registers=\""));
 }
 
 TEST(MetadataTest, NumbersHaveOneSpelling) {
