@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-namespace pagejit {
+namespace pagejit::docs {
 
 // The two parts of generator/support.md: where what is served has run, and the tables. gpu_results:
 // file names below tools/bench/results/, what has run on a GPU.
 std::string support_heading(const std::vector<std::string>& gpu_results);
 std::string support_tables();
 
-}  // namespace pagejit
+}  // namespace pagejit::docs

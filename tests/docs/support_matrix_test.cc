@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace pagejit {
+namespace pagejit::docs {
 namespace {
 
 std::vector<std::string> gpu_results() {
@@ -44,4 +44,4 @@ TEST(SupportMatrixTest, SaysWhatRanOnAGpuAndWhatDidNot) {
 }
 
 }  // namespace
-}  // namespace pagejit
+}  // namespace pagejit::docs
