@@ -1,8 +1,7 @@
-// The example of the README is this file's code: the block between the fences is included here as
-// it stands.
+// The example of the README computes attention.
 #include <gtest/gtest.h>
 
-#include "readme_example.inc"
+#include "tests/embed/snippets/decode.cc"
 #include "tools/check/device_batch.h"
 
 namespace {
