@@ -61,10 +61,10 @@ class FakeCompiler final : public Compiler {
     const bool is_refused = refused_targets.count(source.target.to_string()) != 0;
     image.image = (is_refused ? pagejit_stub::kRefusedImage : image_prefix) + " image of " +
                   source.kernel_name;
-    image.log = "fake log";
+    image.log = log;
     image.report.registers = 96;
     image.report.static_shared_bytes = 16;
-    image.compile_ms = 12.5;
+    image.compile_ms = compile_ms;
     image.compiler_identity = identity_text;
     image.compiler = identity_text;
     return image;
@@ -74,6 +74,9 @@ class FakeCompiler final : public Compiler {
   bool is_known_unopened = true;
   std::string identity_text = "fake 1.0";
   std::string image_prefix = "good";
+  // What differs between machines that compile the same.
+  std::string log = "fake log";
+  double compile_ms = 12.5;
   std::set<std::string> unknown_targets;
   std::set<std::string> refused_targets;                // whose images the driver refuses
   std::function<void(const KernelSource&)> on_compile;  // called during each compile

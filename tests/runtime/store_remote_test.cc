@@ -101,6 +101,30 @@ TEST_F(StoreRemoteTest, WhatIsUploadedTellsNoTimesSoThatAllMachinesUploadTheSame
   EXPECT_EQ(entry->metadata, *reproducible_metadata(entry->metadata));
 }
 
+TEST_F(StoreRemoteTest, ShardsPrecompiledIntoOneRemoteEqualOneRun) {
+  constexpr int kSpecs = 7;  // in shards with 3, 2 and 2
+  constexpr int kShards = 3;
+  const Target target = *parse_target("sm_90a");
+  const auto precompile = [&](const std::string& machine, int first, int step) {
+    const auto engine = writer(machine);
+    for (int i = first; i < kSpecs; i += step) {
+      const Result<KernelInfo> info = engine->precompile(KernelSpec{.group_size = i + 1}, target);
+      ASSERT_TRUE(info) << info.status().to_string();
+      EXPECT_EQ(info->origin, ImageOrigin::kCompiled);
+    }
+  };
+  precompile("alone", 0, 1);
+  const std::map<std::string, std::string> expected = std::exchange(server->files, {});
+  ASSERT_EQ(expected.size(), size_t{kSpecs});
+  for (int shard = 0; shard < kShards; ++shard) {
+    nvrtc->compile_ms = 100.25 * (shard + 1);
+    nvrtc->log = "log of machine " + std::to_string(shard);
+    precompile("shard" + std::to_string(shard), shard, kShards);
+  }
+  EXPECT_EQ(server->files, expected) << "to the byte";
+  EXPECT_EQ(nvrtc->compiles, 2 * kSpecs);
+}
+
 TEST_F(StoreRemoteTest, NothingIsUploadedUnlessItIsAskedFor) {
   prepare(*engine_on("first", options()), kSpec);
   EXPECT_TRUE(server->files.empty());
