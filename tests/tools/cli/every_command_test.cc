@@ -12,16 +12,14 @@
 #include <set>
 #include <sstream>
 
+#include "tests/tools/cli/application.h"
 #include "tests/tools/cli/command_runner.h"
-#include "tools/cli/commands.h"
-#include "tools/cli/word_checks.h"
 
 namespace pagejit::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 // In the words of a row, FILE stands for a file that cannot be read, and these for good ones.
 constexpr char kManifest[] = "MANIFEST";
@@ -100,49 +98,6 @@ const std::map<std::string, Row>& rows() {
       {"version", {0, {}, 0, {}}},
   };
   return kRows;
-}
-
-// The application of the command; no command of it ever runs.
-class Application {
- public:
-  Application() {
-    add_all_commands(app_, context_);
-    // Once all is parsed and found legal, before any command begins.
-    app_.parse_complete_callback([] { throw CLI::Success(); });
-  }
-  CLI::App& app() { return app_; }
-
-  // "bundle ls": the commands that a user sees, and those without subcommands of them.
-  std::vector<const CLI::App*> all() const { return list(app_, false); }
-  std::vector<const CLI::App*> leaves() const { return list(app_, true); }
-
-  static std::string name_of(const CLI::App& command) {
-    return full_name(command).substr(std::string("pagejit ").size());
-  }
-
- private:
-  static std::vector<const CLI::App*> list(const CLI::App& app, bool only_leaves) {
-    std::vector<const CLI::App*> commands;
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-      if (sub->get_group().empty()) continue;
-      const auto below = list(*sub, only_leaves);
-      if (!only_leaves || below.empty()) commands.push_back(sub);
-      commands.insert(commands.end(), below.begin(), below.end());
-    }
-    return commands;
-  }
-
-  std::ostringstream out_, err_;
-  const std::atomic<bool> interrupted_{false};
-  CommandContext context_{.out = out_, .err = err_, .interrupted = interrupted_};
-  CLI::App app_{"", "pagejit"};
-};
-
-Words split(const std::string& text) {
-  Words words;
-  std::istringstream stream(text);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
 }
 
 // Lines of a help that show a call: "  pagejit cache ls --json | jq ." without what is behind "|".
