@@ -101,7 +101,8 @@ Status to_cpp(const pagejit_engine_options* from, EngineOptions* to) {
   read_text(known->stats_path, to->stats_path);
   to->log_level = fields.enumerator("log_level", known->log_level, LogLevel::kOff);
   fields.reserved(known->reserved | known->reserved1 | known->reserved2 | known->reserved3 |
-                  known->reserved4);
+                  known->reserved4 | known->reserved5);
+  to->tuned = fields.flag("tuned", known->tuned);
   if (known->log_callback != nullptr) {
     to->log_callback = [callback = known->log_callback, user = known->log_user](
                            LogLevel level, std::string_view line) {
@@ -148,6 +149,7 @@ pagejit_engine_options to_c(EnvironmentObject& from) {
   to.dump_dir = pointer_to(options.dump_dir);
   to.stats_path = pointer_to(options.stats_path);
   to.log_level = static_cast<int32_t>(options.log_level);
+  to.tuned = options.tuned ? 1 : 0;
   return to;
 }
 

@@ -51,6 +51,7 @@ pagejit_kernel_info to_c(const KernelInfo& from) {
   to.shared_bytes = from.shared_bytes;
   to.threads_per_cta = from.threads_per_cta;
   to.pdl = from.pdl ? 1 : 0;
+  to.tuned = from.tuned ? 1 : 0;
   return to;
 }
 

@@ -175,6 +175,7 @@ TEST_F(ErrorsTest, OptionsAreThoseOfCppAndCallbacksAreCalled) {
   options.memory_bundles = bytes;
   options.num_memory_bundles = 1;
   options.jit = PAGEJIT_JIT_ERROR;
+  options.tuned = 1;
   options.log_callback = [](void* user, int32_t level, const char* line) {
     static_cast<Heard*>(user)->lines.push_back(std::to_string(level) + line);
   };
@@ -196,6 +197,7 @@ TEST_F(ErrorsTest, OptionsAreThoseOfCppAndCallbacksAreCalled) {
   EXPECT_EQ(same.cache_max_bytes, EngineOptions().cache_max_bytes);
   EXPECT_EQ(same.remote_layout, EngineOptions().remote_layout);
   EXPECT_TRUE(same.disk_cache);
+  EXPECT_TRUE(same.tuned);
   same.log_callback(LogLevel::kError, "a line");
   JitEvent event;
   event.spec = "spec ";
@@ -209,8 +211,15 @@ TEST_F(ErrorsTest, OptionsAreThoseOfCppAndCallbacksAreCalled) {
   bundles[1] = nullptr;
   const Status status = c_api::to_cpp(&options, &same);
   EXPECT_EQ(status.message(), "pagejit_engine_options.bundles[1]: null");
-  options.compile_threads = -1;
   options.num_bundles = 0;
+  options.tuned = 2;
+  EXPECT_EQ(c_api::to_cpp(&options, &same).message(),
+            "pagejit_engine_options.tuned 2: must be 0 or 1");
+  options.tuned = 0;
+  options.reserved5 = 1;
+  EXPECT_EQ(c_api::to_cpp(&options, &same).code(), StatusCode::kUnsupported);
+  options.reserved5 = 0;
+  options.compile_threads = -1;
   pagejit_engine* engine = nullptr;
   EXPECT_EQ(pagejit_engine_create(&options, &engine, error), PAGEJIT_INVALID_ARGUMENT);
   EXPECT_THAT(message(), HasSubstr("compile_threads -1"));
@@ -219,15 +228,18 @@ TEST_F(ErrorsTest, OptionsAreThoseOfCppAndCallbacksAreCalled) {
 TEST_F(ErrorsTest, OptionsOfTheEnvironmentBelongToAHandle) {
   ::setenv("PAGEJIT_BUNDLES", "one:two", 1);
   ::setenv("PAGEJIT_CACHE_DIR", "/somewhere", 1);
+  ::setenv("PAGEJIT_TUNED", "on", 1);
   pagejit_engine_options options;
   pagejit_engine_options_init(&options, sizeof options);
   pagejit_environment* environment = nullptr;
   ASSERT_EQ(outcome(pagejit_engine_options_from_environment(&options, &environment, error)), "");
   ::unsetenv("PAGEJIT_BUNDLES");
   ::unsetenv("PAGEJIT_CACHE_DIR");
+  ::unsetenv("PAGEJIT_TUNED");
   ASSERT_EQ(options.num_bundles, 2u);
   EXPECT_STREQ(options.bundles[1], "two");
   EXPECT_STREQ(options.cache_dir, "/somewhere");
+  EXPECT_EQ(options.tuned, 1);
   EXPECT_EQ(outcome(pagejit_environment_destroy(environment, error)), "");
 
   ::setenv("PAGEJIT_JIT", "maybe", 1);
@@ -281,6 +293,10 @@ TEST_F(ErrorsTest, CountsInfosAndTextsAreThoseOfCpp) {
   EXPECT_EQ(info.origin, PAGEJIT_ORIGIN_COMPILED);
   EXPECT_EQ(info.target.sm, 90);
   EXPECT_EQ(info.target.struct_size, sizeof(pagejit_target));
+  EXPECT_EQ(info.tuned, 0);
+  KernelInfo tuned;
+  tuned.tuned = true;
+  EXPECT_EQ(c_api::to_c(tuned).tuned, 1);
 }
 
 TEST_F(ErrorsTest, CompositionsAreMadeOfTheSamePartsAsInCpp) {
@@ -310,55 +326,6 @@ TEST_F(ErrorsTest, CompositionsAreMadeOfTheSamePartsAsInCpp) {
   EXPECT_EQ(sparse.attention, &attention);
   EXPECT_EQ(attention.head_size_v, 512);
   EXPECT_EQ(sparse.index_num_heads, 64);
-}
-
-// ---- Defaults ----
-
-template <class Family>
-void expect_default_spec() {
-  typename Family::CSpec spec = Family::to_c(typename Family::Spec{});
-  typename Family::Spec of_c;
-  ASSERT_TRUE(Family::to_cpp(&spec, &of_c)) << Family::kSpecName;
-  EXPECT_EQ(of_c, typename Family::Spec{}) << Family::kSpecName;
-}
-
-// `Args` without room for arrays.
-template <class Family, class Args>
-void expect_default_args() {
-  alignas(64) char bytes[2][sizeof(typename Family::Args)] = {};
-  const typename Family::CArgs args = Family::default_args();
-  auto* of_c = new (bytes[0]) typename Family::Args;
-  ASSERT_TRUE(Family::to_cpp(&args, of_c)) << Family::kSpecName;
-  new (bytes[1]) Args;
-  EXPECT_EQ(std::memcmp(bytes[0], bytes[1], sizeof(Args)), 0) << Family::kSpecName;
-}
-
-TEST(DefaultsTest, AreThoseOfCpp) {
-  using namespace c_api;  // NOLINT(google-build-using-namespace)
-  expect_default_spec<AttentionFamily>();
-  expect_default_spec<MergeStatesFamily>();
-  expect_default_spec<CacheWriteFamily>();
-  expect_default_spec<CopyBlocksFamily>();
-  expect_default_spec<GatherCacheFamily>();
-  expect_default_spec<ConvertFloat8Family>();
-  expect_default_spec<MlaCacheWriteFamily>();
-  expect_default_spec<IndexKeyWriteFamily>();
-  expect_default_spec<IndexKeyGatherFamily>();
-  expect_default_spec<IndexLogitsFamily>();
-  expect_default_spec<TopKFamily>();
-  expect_default_args<AttentionFamily, AttentionArgs>();
-  expect_default_args<MergeStatesFamily, MergeStatesArgs>();
-  expect_default_args<CacheWriteFamily, CacheWriteArgs>();
-  expect_default_args<CopyBlocksFamily, CopyBlocksArgs>();
-  expect_default_args<GatherCacheFamily, GatherCacheArgs>();
-  expect_default_args<ConvertFloat8Family, ConvertFloat8Args>();
-  expect_default_args<MlaCacheWriteFamily, MlaCacheWriteArgs>();
-  expect_default_args<IndexKeyWriteFamily, IndexKeyWriteArgs>();
-  expect_default_args<IndexKeyGatherFamily, IndexKeyGatherArgs>();
-  expect_default_args<IndexLogitsFamily, IndexLogitsArgs>();
-  expect_default_args<TopKFamily, TopKArgs>();
-  expect_default_args<CascadeFamily, CascadeArgs>();
-  expect_default_args<SparseAttentionFamily, SparseAttentionArgs>();
 }
 
 }  // namespace

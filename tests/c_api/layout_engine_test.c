@@ -30,7 +30,7 @@ FIELD(pagejit_kernel_info, stack_bytes, 428);
 FIELD(pagejit_kernel_info, shared_bytes, 432);
 FIELD(pagejit_kernel_info, threads_per_cta, 436);
 FIELD(pagejit_kernel_info, pdl, 440);
-FIELD(pagejit_kernel_info, reserved1, 444);
+FIELD(pagejit_kernel_info, tuned, 444);
 
 SIZE(pagejit_jit_event, 96);
 FIELD(pagejit_jit_event, struct_size, 0);
@@ -51,7 +51,7 @@ SIZE(pagejit_bytes, 16);
 FIELD(pagejit_bytes, data, 0);
 FIELD(pagejit_bytes, size, 8);
 
-SIZE(pagejit_engine_options, 240);
+SIZE(pagejit_engine_options, 248);
 FIELD(pagejit_engine_options, struct_size, 0);
 FIELD(pagejit_engine_options, driver, 8);
 FIELD(pagejit_engine_options, allow_emulator, 16);
@@ -89,6 +89,8 @@ FIELD(pagejit_engine_options, log_callback, 208);
 FIELD(pagejit_engine_options, log_user, 216);
 FIELD(pagejit_engine_options, on_event, 224);
 FIELD(pagejit_engine_options, event_user, 232);
+FIELD(pagejit_engine_options, tuned, 240);
+FIELD(pagejit_engine_options, reserved5, 244);
 
 SIZE(pagejit_prepare_options, 40);
 FIELD(pagejit_prepare_options, struct_size, 0);

@@ -161,7 +161,8 @@ class EngineOptions(Struct):
         + _fields(c_int32, "require_signed compile_threads jit reserved3")
         + _fields(c_char_p, "record_path dump_dir stats_path")
         + _fields(c_int32, "log_level reserved4")
-        + _fields(c_void_p, "log_callback log_user on_event event_user"))
+        + _fields(c_void_p, "log_callback log_user on_event event_user")
+        + _fields(c_int32, "tuned reserved5"))
 
 
 class Handle:

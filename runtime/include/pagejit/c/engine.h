@@ -153,6 +153,11 @@ typedef struct pagejit_engine_options {
   // lock is held, so it may use the engine; threads may be in it at once. A launch makes none.
   void (*on_event)(void* user, const pagejit_jit_event* event);
   void* event_user;
+  // 0 or 1: takes the tile configurations that `pagejit tune` has found faster than the planner's
+  // on GPUs of this name, where the record and its kernel are stored; never for specs that are
+  // batch_invariant. PAGEJIT_TUNED=on|off
+  int32_t tuned;
+  int32_t reserved5;  // 0
 } pagejit_engine_options;
 
 PAGEJIT_API pagejit_status pagejit_engine_options_init(pagejit_engine_options* options,

@@ -211,8 +211,8 @@ typedef struct pagejit_kernel_info {
   int32_t stack_bytes;
   int32_t shared_bytes;  // dynamic and static, per CTA
   int32_t threads_per_cta;
-  int32_t pdl;  // 0 or 1: launched with programmatic stream serialization
-  int32_t reserved1;
+  int32_t pdl;    // 0 or 1: launched with programmatic stream serialization
+  int32_t tuned;  // 0 or 1: of the tile configuration that a tuned record names, not the planner's
 } pagejit_kernel_info;
 
 PAGEJIT_API pagejit_status pagejit_kernel_info_init(pagejit_kernel_info* info, size_t struct_size);

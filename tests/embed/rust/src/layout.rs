@@ -10,7 +10,7 @@ macro_rules! assert_sizes {
     };
 }
 assert_sizes! {
-    EngineOptions: 240,
+    EngineOptions: 248,
     KernelSpec: 112,
     AttentionArgs: 504,
     CacheWriteSpec: 64,
@@ -34,7 +34,7 @@ macro_rules! assert_offsets {
 
 /// Panics where a struct is not laid out as the library has it.
 pub fn check() {
-    assert_offsets!(EngineOptions, driver: 8, emulator_path: 24, cache_dir: 56, cache_max_bytes: 72, num_trusted_keys: 152, record_path: 176, log_callback: 208,);
+    assert_offsets!(EngineOptions, driver: 8, emulator_path: 24, cache_dir: 56, cache_max_bytes: 72, num_trusted_keys: 152, record_path: 176, log_callback: 208, tuned: 240,);
     assert_offsets!(KernelSpec, queries: 8, pdl: 108,);
     assert_offsets!(AttentionArgs, q: 8, k_strides: 48, kv_scale_stride: 120, block_table: 184, max_blocks_per_seq: 200, seq_lens: 208, query_seqs: 272, num_query_tokens: 288, out: 304, window_left: 344, block_sparse: 400, soft_cap: 420, sinks: 456, num_seqs: 464, scale: 472, workspace_bytes: 496,);
     assert_offsets!(CacheWriteSpec, dtype: 8, pdl: 56,);

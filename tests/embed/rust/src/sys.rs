@@ -81,6 +81,8 @@ pub struct EngineOptions {
     pub log_user: *const c_void,
     pub on_event: *const c_void,
     pub event_user: *const c_void,
+    pub tuned: i32,
+    pub reserved5: i32,
 }
 
 #[repr(C)]
