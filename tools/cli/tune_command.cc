@@ -26,6 +26,7 @@ struct TuneFlags {
   bool all = false;
   int rounds = 5;
   std::string output;
+  std::string json_path;
 };
 
 constexpr int kMaxBatch = 4096;
@@ -135,13 +136,15 @@ class TuneSession {
                             [this](const std::string& line) {
                               context_.err << line << "\n" << std::flush;
                             }};
-    context_.out << canonical_text(item.spec) << " for " << target_.to_string() << " on "
-                 << device_name_ << "\n"
-                 << std::flush;
+    say(canonical_text(item.spec) + " for " + target_.to_string() + " on " + device_name_ + "\n");
     GpuTuneTimer timer(session_.engine(), session_.device(), launch_values_of(item));
     const Result<TuneResult> result = run_tune(request, session_.device(), timer);
-    if (!result) return result.status();
-    context_.out << tune_table(*result) << "\n";
+    if (!result) {
+      json_ += tune_failure_json(request, result.status());
+      return result.status();
+    }
+    json_ += tune_json(*result);
+    say(tune_table(*result) + "\n");
     for (const TuneCandidate& candidate : result->candidates) {
       if (candidate.status.code() == StatusCode::kDeviceCheckFailed)
         context_.fail(candidate.status);
@@ -158,12 +161,23 @@ class TuneSession {
     return {};
   }
 
-  Status write_bundle() const {
+  // What was measured, also where a later spec failed.
+  Status write_files() const {
+    if (!flags_.json_path.empty()) {
+      if (Status status = write_output(flags_.json_path, json_, context_.out); !status) {
+        return status;
+      }
+    }
     if (flags_.output.empty() || bundle_.num_entries() == 0) return {};
     if (Status status = bundle_.write_file(flags_.output); !status) return status;
-    context_.out << flags_.output << ": " << bundle_.num_entries()
-                 << " entries, records and their kernels\n";
+    say(flags_.output + ": " + std::to_string(bundle_.num_entries()) +
+        " entries, records and their kernels\n");
     return {};
+  }
+
+  // For people: where JSON takes the standard output, nothing.
+  void say(const std::string& text) const {
+    if (flags_.json_path != "-") context_.out << text << std::flush;
   }
 
  private:
@@ -175,6 +189,7 @@ class TuneSession {
   std::string device_name_;
   std::unique_ptr<cache::DiskCache> disk_;  // null: only a bundle
   cache::BundleWriter bundle_;
+  std::string json_;
 };
 
 // What can be said without a device.
@@ -200,17 +215,17 @@ void tune(const TuneFlags& flags, CommandContext& context) {
   }
   TuneSession run(flags, **session, context);
   if (const Status status = run.open(); !status) return context.fail(status);
-  context.out << work->description;
+  run.say(work->description);
   std::set<std::string> done;  // kernels that differ in launch values alone share a record
   Status status;
   for (const WorkItem& item : work->items) {
     if (status && done.insert(canonical_text(item.spec)).second) status = run.tune(item);
   }
   if (!status) context.fail(status);
-  if (const Status written = run.write_bundle(); !written) return context.fail(written);
+  if (const Status written = run.write_files(); !written) return context.fail(written);
   if (!done.empty() && status) {
-    context.out << "Engines take what was chosen where EngineOptions::tuned (PAGEJIT_TUNED=on) "
-                   "says so.\n";
+    run.say(
+        "Engines take what was chosen where EngineOptions::tuned (PAGEJIT_TUNED=on) says so.\n");
   }
 }
 
@@ -246,6 +261,11 @@ void add_tune_command(CLI::App& app, CommandContext& context) {
       ->add_option("-o,--output", flags->output,
                    "A bundle of the choices, their kernels and the planner's, too")
       ->type_name("FILE");
+  command
+      ->add_option("--json", flags->json_path,
+                   "A file for one JSON object per spec, each round's times too; - is the standard "
+                   "output")
+      ->type_name("FILE");
   add_engine_flags(*command, &flags->session.engine, true);
   command->footer(
       std::string("A candidate is timed only after its results were checked; the KV heads are "
@@ -258,6 +278,7 @@ void add_tune_command(CLI::App& app, CommandContext& context) {
                   "  pagejit tune --head-size 128 --group-size 4\n"
                   "  pagejit tune --model config.json --tp 2 --batch 8,64 --seq-len 4096\n"
                   "  pagejit tune --head-size 128 --group-size 4 --all --output tuned.pjb\n"
+                  "  pagejit tune --model config.json --json tuned.json\n"
                   "  PAGEJIT_TUNED=on PAGEJIT_BUNDLES=tuned.pjb ./program\n\n") +
       kExitCodeHelp);
   command->callback([flags, &context] { tune(*flags, context); });

@@ -1,6 +1,7 @@
 #include "tools/cli/tune_report.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "generator/tile_text.h"
 #include "tools/bench/quartiles.h"
@@ -13,6 +14,31 @@ std::string format(const char* pattern, double value) {
   char text[40];
   std::snprintf(text, sizeof text, pattern, value);
   return text;
+}
+
+std::string line_of(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+double microseconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
+
+nlohmann::ordered_json candidate_json(const TuneResult& result, size_t place) {
+  const TuneCandidate& candidate = result.candidates[place];
+  nlohmann::ordered_json json = {{"tile", tile_text(candidate.config.attention)},
+                                 {"predicted_slowdown", candidate.predicted_slowdown}};
+  if (!candidate.status) {
+    json["result"] = "left out";
+    json["message"] = candidate.status.message();
+    return json;
+  }
+  json["result"] = place == result.verdict.choice ? "chosen" : "timed";
+  json["key"] = candidate.entry->key.name();
+  json["registers"] = candidate.info.registers;
+  json["shared_bytes"] = candidate.info.shared_bytes;
+  json["ratio"] = result.verdict.ratios[place];
+  json["noise"] = result.verdict.noise[place];
+  json["rounds_us"] = candidate.times;
+  return json;
 }
 
 }  // namespace
@@ -42,6 +68,37 @@ std::string tune_table(const TuneResult& result) {
     table.add_row(std::move(row));
   }
   return table.to_string() + result.verdict.sentence + "\n";
+}
+
+std::string tune_json(const TuneResult& result) {
+  const TunedRecord& record = result.record;
+  nlohmann::ordered_json json = {{"spec", record.spec},
+                                 {"target", record.target},
+                                 {"device", record.device},
+                                 {"version", record.version},
+                                 {"chosen", record.tile},
+                                 {"planned", record.planned_tile},
+                                 {"image", record.image},
+                                 {"speedup", record.speedup()},
+                                 {"sentence", result.verdict.sentence},
+                                 {"problems", nlohmann::ordered_json::array()},
+                                 {"candidates", nlohmann::ordered_json::array()}};
+  for (const TunedRecord::Problem& problem : record.problems) {
+    json["problems"].push_back({{"name", problem.name},
+                                {"planned_us", microseconds(problem.planned_ns)},
+                                {"tuned_us", microseconds(problem.tuned_ns)}});
+  }
+  for (size_t i = 0; i < result.candidates.size(); ++i) {
+    json["candidates"].push_back(candidate_json(result, i));
+  }
+  return line_of(json);
+}
+
+std::string tune_failure_json(const TuneRequest& request, const Status& status) {
+  return line_of({{"spec", canonical_text(request.spec)},
+                  {"target", request.target.to_string()},
+                  {"device", request.device},
+                  {"error", status.message()}});
 }
 
 }  // namespace pagejit::cli

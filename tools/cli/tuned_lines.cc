@@ -24,7 +24,9 @@ std::string tuned_lines(const std::vector<TunedKernel>& kernels) {
       text += "the planner's choice was not beaten\n";
       continue;
     }
-    text += models::printable(record.tile) + ", " + speedup_text(record) + " times as fast; ";
+    // With an image it is one of the planner's, in full; else a text of others.
+    const std::string tile = kernel.image ? record.tile : models::printable(record.tile);
+    text += tile + ", " + speedup_text(record) + " times as fast; ";
     text += kernel.image ? "taken where PAGEJIT_TUNED is on: " + kernel.image->info.key
                          : "not taken: " + models::printable(kernel.why_unused.message());
     text += "\n";

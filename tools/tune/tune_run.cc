@@ -142,6 +142,7 @@ class TuneRun {
       }
       return Status(StatusCode::kUnsupported, "not what is being tuned");
     };
+    if (request_.render) parts.render = request_.render;
     kernels_.emplace_back();
     Result<std::shared_ptr<Engine>> engine = create_engine(options_, std::move(parts));
     if (!engine) return engine.status();

@@ -50,6 +50,8 @@ struct TuneRequest {
   // Asked between compiles, checks and times. Null: never.
   std::function<bool()> is_interrupted;
   std::function<void(const std::string&)> on_progress;
+  // The source of a candidate. Null: the renderer's. Tests plant mistakes.
+  std::function<Result<KernelSource>(const AnyConfig&)> render = nullptr;
 };
 
 struct TuneCandidate {

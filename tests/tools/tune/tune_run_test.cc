@@ -1,16 +1,14 @@
 // Tuning on the emulator with times that the test chooses, and an engine that takes the choice.
-#include "tools/tune/tune_run.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cache/bundle_writer.h"
-#include "generator/tile_text.h"
-#include "runtime/engine/device.h"
+#include "generator/planner.h"
+#include "generator/renderer.h"
+#include "tests/tools/tune/tune_fixture.h"
 #include "tools/cli/tune_report.h"
 #include "tools/cli/tuned_lines.h"
 
@@ -18,83 +16,6 @@ namespace pagejit {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr KernelSpec kSpec{.head_size = 64, .group_size = 2};
-
-// The times that a test chooses, by the candidate's place in the order of first calls.
-class FakeTimer final : public TuneTimer {
- public:
-  explicit FakeTimer(std::vector<double> us) : us_(std::move(us)) {}
-
-  Result<double> time_us(const TuneProblem&, const KernelConfig& config,
-                         const Kernel& kernel) override {
-    ++calls;
-    EXPECT_TRUE(kernel) << "a kernel that can be launched";
-    EXPECT_EQ(kernel.info().threads_per_cta, config.threads_per_cta());
-    const std::string tile = tile_text(config.attention);
-    auto place = std::find(tiles.begin(), tiles.end(), tile);
-    if (place == tiles.end()) place = tiles.insert(tiles.end(), tile);
-    return us_.at(static_cast<size_t>(place - tiles.begin()));
-  }
-
-  std::vector<std::string> tiles;
-  int calls = 0;
-
- private:
-  const std::vector<double> us_;
-};
-
-class TuneRunTest : public ::testing::Test {
- protected:
-  TuneRunTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "pagejit-tune-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
-    folder = name;
-    Result<EngineOptions> read = EngineOptions::from_environment();
-    if (!read) std::abort();
-    options = *read;
-    options.cache_dir = folder + "/cache";
-    Result<std::unique_ptr<DeviceSession>> opened = DeviceSession::open(options);
-    if (!opened) std::abort();
-    session = std::move(*opened);
-  }
-  ~TuneRunTest() override {
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
-  }
-
-  std::shared_ptr<Engine> make_engine(const EngineOptions& with) {
-    Result<std::shared_ptr<Engine>> engine = Engine::create(with);
-    EXPECT_TRUE(engine);
-    return engine ? *engine : nullptr;
-  }
-
-  TuneRequest request() {
-    TuneRequest result;
-    result.spec = kSpec;
-    result.target = *make_engine(options)->target_of_device(0);
-    result.device = device_name(session->driver(), 0);
-    result.options = options;
-    result.problems = {{.num_seqs = 4, .seq_len = 100, .num_kv_heads = 2}};
-    CheckOptions check;
-    check.batch.seq_lens = {1, 40};
-    result.checks = {check};
-    result.max_candidates = 2;
-    result.rounds = 3;
-    result.version = "test";
-    return result;
-  }
-
-  std::unique_ptr<cache::DiskCache> open_disk() {
-    cache::DiskCacheOptions disk;
-    disk.directory = {options.cache_dir, "", "the test"};
-    return cache::DiskCache::open(std::move(disk));
-  }
-
-  std::string folder;
-  EngineOptions options;
-  std::unique_ptr<DeviceSession> session;
-};
 
 TEST_F(TuneRunTest, TheFasterCandidateIsKeptAndTaken) {
   FakeTimer timer({100, 80});
@@ -113,18 +34,31 @@ TEST_F(TuneRunTest, TheFasterCandidateIsKeptAndTaken) {
   EXPECT_THAT(table, HasSubstr("0.800"));
   EXPECT_THAT(table, HasSubstr("chosen"));
   EXPECT_FALSE(std::filesystem::exists(options.cache_dir)) << "nothing is stored while measuring";
+  const std::string line = cli::tune_json(*result);
+  EXPECT_EQ(line.find('\n'), line.size() - 1) << "one object per line";
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["spec"], canonical_text(kTunedSpec));
+  EXPECT_EQ(json["chosen"], timer.tiles[1]);
+  EXPECT_EQ(json["planned"], timer.tiles[0]);
+  EXPECT_EQ(json["speedup"], 1.25);
+  EXPECT_EQ(json["problems"][0]["planned_us"], 100);
+  EXPECT_EQ(json["problems"][0]["tuned_us"], 80);
+  EXPECT_EQ(json["candidates"][0]["result"], "timed");
+  EXPECT_EQ(json["candidates"][1]["result"], "chosen");
+  EXPECT_EQ(json["candidates"][1]["key"], json["image"]);
+  EXPECT_EQ(json["candidates"][1]["rounds_us"].dump(), "[[80.0,80.0,80.0]]");
 
   // From the directory.
   ASSERT_TRUE(store_choice(*result, *open_disk()));
   EngineOptions tuned = options;
   tuned.tuned = true;
   tuned.jit = JitPolicy::kError;
-  const Result<Kernel> kernel = make_engine(tuned)->prepare(kSpec, 0);
+  const Result<Kernel> kernel = make_engine(tuned)->prepare(kTunedSpec, 0);
   ASSERT_TRUE(kernel) << kernel.status().to_string();
   EXPECT_TRUE(kernel->info().tuned);
   EXPECT_EQ(kernel->info().key, result->record.image);
   tuned.tuned = false;
-  const Result<Kernel> planned = make_engine(tuned)->prepare(kSpec, 0);
+  const Result<Kernel> planned = make_engine(tuned)->prepare(kTunedSpec, 0);
   ASSERT_TRUE(planned) << planned.status().to_string();
   EXPECT_FALSE(planned->info().tuned);
 
@@ -138,12 +72,12 @@ TEST_F(TuneRunTest, TheFasterCandidateIsKeptAndTaken) {
   tuned.tuned = true;
   tuned.cache_dir = folder + "/other";
   tuned.bundles = {folder + "/tuned.pjb"};
-  const Result<Kernel> bundled = make_engine(tuned)->prepare(kSpec, 0);
+  const Result<Kernel> bundled = make_engine(tuned)->prepare(kTunedSpec, 0);
   ASSERT_TRUE(bundled) << bundled.status().to_string();
   EXPECT_TRUE(bundled->info().tuned);
   EXPECT_EQ(bundled->info().origin, ImageOrigin::kBundle);
   const auto listed =
-      find_tuned(*make_engine(tuned), kSpec, *make_engine(tuned)->target_of_device(0));
+      find_tuned(*make_engine(tuned), kTunedSpec, *make_engine(tuned)->target_of_device(0));
   ASSERT_TRUE(listed);
   EXPECT_THAT(cli::tuned_lines(*listed), HasSubstr("1.25 times as fast; taken where"));
 }
@@ -157,10 +91,85 @@ TEST_F(TuneRunTest, WithinTheNoiseThePlannersStaysAndTheRecordSaysSo) {
   ASSERT_TRUE(store_choice(*result, *open_disk()));
   EngineOptions tuned = options;
   tuned.tuned = true;
-  const Result<Kernel> kernel = make_engine(tuned)->prepare(kSpec, 0);
+  const Result<Kernel> kernel = make_engine(tuned)->prepare(kTunedSpec, 0);
   ASSERT_TRUE(kernel);
   EXPECT_FALSE(kernel->info().tuned);
   EXPECT_EQ(kernel->info().origin, ImageOrigin::kDisk);
+}
+
+// The renderer's source, with an edit where the tile is another than the planner's.
+std::function<Result<KernelSource>(const AnyConfig&)> edit_of_others(const KernelSpec& spec,
+                                                                     const Target& target,
+                                                                     const std::string& from,
+                                                                     const std::string& to) {
+  const std::string planned = tile_text(plan(spec, target)->attention);
+  return [=](const AnyConfig& config) -> Result<KernelSource> {
+    Result<KernelSource> source = render(config);
+    if (!source || tile_text(std::get<KernelConfig>(config).attention) == planned) return source;
+    const size_t at = source->text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    if (at != std::string::npos) source->text.replace(at, from.size(), to);
+    return source;
+  };
+}
+
+// The times would make the second the choice.
+TEST_F(TuneRunTest, ACandidateWithWrongResultsIsLeftOutAndSaid) {
+  FakeTimer timer({100, 80});
+  TuneRequest planted = request();
+  planted.render = edit_of_others(planted.spec, planted.target, "work.token_end = work.seq_len;",
+                                  "work.token_end = work.seq_len - 1;");
+  std::string said;
+  planted.on_progress = [&](const std::string& line) { said += line + "\n"; };
+  const Result<TuneResult> result = run_tune(planted, *session, timer);
+  ASSERT_TRUE(result) << result.status().to_string();
+  EXPECT_EQ(timer.calls, 3) << "what is wrong is never timed";
+  EXPECT_EQ(result->verdict.choice, 0u);
+  EXPECT_FALSE(result->record.changes_tile());
+  ASSERT_EQ(result->candidates.size(), 2u);
+  EXPECT_EQ(result->candidates[1].status.code(), StatusCode::kDeviceCheckFailed);
+  EXPECT_THAT(said, HasSubstr(": its results are wrong: "));
+  EXPECT_THAT(cli::tune_table(*result), HasSubstr("left out: its results are wrong"));
+  const auto json = nlohmann::json::parse(cli::tune_json(*result));
+  EXPECT_EQ(json["candidates"][1]["result"], "left out");
+  EXPECT_THAT(json["candidates"][1]["message"], HasSubstr("its results are wrong"));
+  const Result<std::vector<cache::Entry>> entries = entries_of(*result);
+  ASSERT_TRUE(entries);
+  EXPECT_EQ(entries->size(), 2u) << "the planner's and the record";
+}
+
+TEST_F(TuneRunTest, ACandidateThatDoesNotCompileIsLeftOutAndSaid) {
+  FakeTimer timer({100, 80});
+  TuneRequest planted = request();
+  planted.render =
+      edit_of_others(planted.spec, planted.target, "work.token_end = work.seq_len;", "oops");
+  const Result<TuneResult> result = run_tune(planted, *session, timer);
+  ASSERT_TRUE(result) << result.status().to_string();
+  EXPECT_EQ(timer.calls, 3);
+  EXPECT_EQ(result->verdict.choice, 0u);
+  EXPECT_EQ(result->candidates[1].status.code(), StatusCode::kCompileFailed);
+  EXPECT_EQ(result->candidates[1].entry, nullptr);
+  EXPECT_THAT(cli::tune_table(*result), HasSubstr("left out: "));
+}
+
+TEST_F(TuneRunTest, WhereThePlannersOwnIsWrongNothingIsTuned) {
+  FakeTimer timer({100, 80});
+  TuneRequest planted = request();
+  planted.render = [](const AnyConfig& config) {
+    Result<KernelSource> source = render(config);
+    const std::string right = "work.token_end = work.seq_len;";
+    source->text.replace(source->text.find(right), right.size(),
+                         "work.token_end = work.seq_len - 1;");
+    return source;
+  };
+  const Result<TuneResult> result = run_tune(planted, *session, timer);
+  EXPECT_EQ(result.status().code(), StatusCode::kDeviceCheckFailed);
+  EXPECT_THAT(result.status().message(), HasSubstr("the planner's choice"));
+  EXPECT_EQ(timer.calls, 0);
+  EXPECT_FALSE(std::filesystem::exists(options.cache_dir));
+  const auto json = nlohmann::json::parse(cli::tune_failure_json(planted, result.status()));
+  EXPECT_EQ(json["spec"], canonical_text(planted.spec));
+  EXPECT_EQ(json["error"], result.status().message());
 }
 
 TEST_F(TuneRunTest, AnInterruptKeepsNothing) {
@@ -171,6 +180,17 @@ TEST_F(TuneRunTest, AnInterruptKeepsNothing) {
   EXPECT_EQ(result.status().code(), StatusCode::kCancelled);
   EXPECT_EQ(timer.calls, 3);
   EXPECT_FALSE(std::filesystem::exists(options.cache_dir));
+}
+
+TEST_F(TuneRunTest, AnInterruptAtTheBeginningCompilesNothing) {
+  FakeTimer timer({});
+  TuneRequest stopped = request();
+  stopped.is_interrupted = [] { return true; };
+  stopped.render = [](const AnyConfig&) -> Result<KernelSource> {
+    ADD_FAILURE() << "rendered";
+    return Status(StatusCode::kInternal, "");
+  };
+  EXPECT_EQ(run_tune(stopped, *session, timer).status().code(), StatusCode::kCancelled);
 }
 
 TEST_F(TuneRunTest, BatchInvariantSpecsAreRefused) {
