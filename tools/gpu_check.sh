@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs on a GPU what only a GPU can show: the tests with the label gpu (device functions and sweeps), `pagejit check`,
-# and the benchmarks. Needs a driver and NVRTC; no compiler, no CMake, no Debian package.
+# the programs that embed pagejit, and the benchmarks. Needs a driver and NVRTC; no compiler, no CMake, no Debian package;
+# Python with numpy for one of those programs.
 #
 #   tools/gpu_check.sh DIR [TREE]
 #
@@ -8,8 +9,10 @@
 # its repository. DIR receives the logs and results, six files. A call takes PAGEJIT_GPU_CHECK_SECONDS at most
 # (default 570): where time runs out it exits with 75, and a further call with the same DIR goes on with the next step.
 # Exit 0: every step is done and passed; 1: a step failed.
+# To try the script and the tree without a GPU: PAGEJIT_GPU_CHECK_EMBED_ONLY=emulator runs the embedding programs alone, on
+# the CPU emulator, which shows nothing about a GPU.
 set -uo pipefail
-[ $# -ge 1 ] || { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
@@ -26,6 +29,12 @@ export LD_LIBRARY_PATH=$tree/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # The GPU's driver or nothing: without one the tests would skip, and `check` would run on the emulator.
 unset PAGEJIT_ALLOW_EMULATOR PAGEJIT_EMULATOR
 export PAGEJIT_DRIVER=libcuda.so.1
+embed_only=${PAGEJIT_GPU_CHECK_EMBED_ONLY:-}
+case "$embed_only" in
+  "") ;;
+  emulator) PAGEJIT_DRIVER=emulator ;;
+  *) echo "error: PAGEJIT_GPU_CHECK_EMBED_ONLY=$embed_only: must be emulator" >&2; exit 2 ;;
+esac
 # Compiled kernels are kept between calls, outside DIR.
 export PAGEJIT_CACHE_DIR=${PAGEJIT_CACHE_DIR:-${TMPDIR:-/tmp}/pagejit-gpu-check-$(id -u)}
 pagejit=$tree/tools/pagejit
@@ -77,10 +86,23 @@ fi
 steps+=("check 480 '$pagejit' check --json '$out/check.json'"
         "check-many 480 '$pagejit' check --queries many --json '$out/check_many.json'"
         "check-shared 480 '$pagejit' check --queries shared")
+# Programs of other people's making; each compares each step with dense attention.
+embed=()
+if [ -d "$tree/embed" ]; then
+  python=python3
+  for candidate in python3 /usr/bin/python3; do
+    if "$candidate" -c 'import numpy' 2>/dev/null; then python=$candidate; break; fi
+  done
+  embed=("embed-cpp 120 '$tree/embed/paged_decoder_cpp'"
+         "embed-c 120 '$tree/embed/paged_decoder_c'"
+         "embed-python 120 PAGEJIT_LIBRARY='$tree/lib/libpagejit.so' $python -B '$tree/embed/python/paged_decoder.py'")
+fi
+steps+=("${embed[@]}")
 for suite in decode v1v2 paging fp8 mla prefill mixed cascade; do
   steps+=("bench-$suite 480 run_bench $suite")
 done
 [ -e "$tree/tools/pagejit-bench-host" ] && steps+=("bench-host 300 '$pagejit' bench host")
+[ -z "$embed_only" ] || steps=("${embed[@]}")
 
 begin=$SECONDS
 {

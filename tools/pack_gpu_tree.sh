@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the `gpu` preset and leaves in build/gpu/carry what a machine with a GPU needs to run tools/gpu_check.sh: the
-# programs and libraries in the places where they were built, the list of GPU tests, and the script. Fails if the tree is
-# larger than 64 MB, or needs a library that such a machine may not have.
+# programs and libraries in the places where they were built, the embedding programs of tests/embed (C++, C, Python), the
+# list of GPU tests, and the script. Fails if the tree is larger than 64 MB, or needs a library that such a machine may not
+# have.
 #
 #   tools/pack_gpu_tree.sh [--no-build]
 set -euo pipefail
@@ -51,10 +52,20 @@ find . -path ./carry -prune -o -path '*/CMakeFiles/*' -prune -o -name '*.so*' -p
   if [ -L "$file" ] || is_elf "$file"; then carry_file "$file"; fi
 done
 
+# The programs that embed pagejit, against the library that was carried; Python's needs numpy there. (Not the text generator:
+# its models are too large.)
+embed=$root/tests/embed
+mkdir -p "$carry/embed"
+carried=("-I$root/runtime/include" "-L$carry/lib" -lpagejit -ldl -s -Wl,-rpath,"\$ORIGIN/../lib")
+c++ -std=c++20 -O2 -o "$carry/embed/paged_decoder_cpp" "$embed"/cpp/*.cc "${carried[@]}"
+cc -std=c11 -O2 -o "$carry/embed/paged_decoder_c" "$embed"/c/*.c "${carried[@]}" -lm
+cp -r "$embed/python" "$carry/embed/"
+rm -rf "$carry/embed/python/__pycache__"
+
 # What the loader must find there: glibc, libstdc++ and libgcc of a newer distribution, and our own libraries.
 # Anything else is carried.
 mkdir -p "$carry/lib"
-find "$carry" -type f -not -name '*.txt' -print0 | while IFS= read -r -d '' file; do
+find "$carry" -type f -not -name '*.txt' -not -name '*.py' -print0 | while IFS= read -r -d '' file; do
   ldd "$file" | awk -v file="$file" '
     $1 ~ /^(linux-vdso|ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libgcc_s\.|libstdc\+\+\.)/ || $1 ~ /ld-linux/ { next }
     $1 ~ /^libpagejit/ { if ($3 !~ /\/carry\//) print "not relocatable: " $0 > "/dev/stderr"; next }
