@@ -16,9 +16,9 @@ namespace pagejit {
 namespace {
 
 namespace fs = std::filesystem;
+using cli::CommandResult;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using cli::CommandResult;
 using Words = std::vector<std::string>;
 
 // The files below a folder that hold an entry or a part of one.
@@ -130,9 +130,9 @@ class TunedCommandsTest : public TuneRunTest {
 
 TEST_F(TunedCommandsTest, ExplainKeyAndPrecompileKnowTheRecord) {
   store(80);
-  const std::string line = "tuned on " + record.device + ": " + record.tile +
-                           ", 1.25 times as fast; taken where PAGEJIT_TUNED is on: " +
-                           record.image + "\n";
+  const std::string line =
+      "tuned on " + record.device + ": " + record.tile +
+      ", 1.25 times as fast; taken where PAGEJIT_TUNED is on: " + record.image + "\n";
   const CommandResult explained = run({"explain"});
   EXPECT_EQ(explained.exit_code, 0) << explained.err;
   EXPECT_THAT(explained.out, HasSubstr(line));
@@ -164,8 +164,8 @@ TEST_F(TunedCommandsTest, ExplainKeyAndPrecompileKnowTheRecord) {
 TEST_F(TunedCommandsTest, ARecordThatChangesNothingIsShownAndStaysBehind) {
   store(100);
   runner.set_variable("PAGEJIT_TUNED", "on");
-  EXPECT_THAT(run({"explain"}).out, HasSubstr("tuned on " + record.device +
-                                              ": the planner's choice was not beaten\n"));
+  EXPECT_THAT(run({"explain"}).out,
+              HasSubstr("tuned on " + record.device + ": the planner's choice was not beaten\n"));
   const std::string bundle = runner.folder() + "/on.pjb";
   ASSERT_EQ(run({"precompile"}, {"--output", bundle}).exit_code, 0);
   EXPECT_EQ(keys_of(bundle).size(), 1u);
