@@ -1,6 +1,6 @@
-# cmake -DROOT=<repository> -P CheckTests.cmake: every test that the table "What a trusted cache passes" of tests/README.md
-# names must be there, and every row must name one; so must every test that generator/support.md names. "*" and "..." stand
-# for any letters; a name that begins with "..." is one of the suite named before it.
+# cmake -DROOT=<repository> -P CheckTests.cmake: every test that the tables "What a trusted cache passes" and "What must not
+# happen" of tests/README.md name must be there, and every row must name one; so must every test that generator/support.md
+# names. "*" and "..." stand for any letters; a name that begins with "..." is one of the suite named before it.
 cmake_minimum_required(VERSION 3.25)
 
 set(tests "")
@@ -28,15 +28,22 @@ foreach(source IN LISTS lists)
 endforeach()
 
 file(READ "${ROOT}/tests/README.md" text)
-string(REGEX REPLACE "^.*\n## What a trusted cache passes\n" "" section "${text}")
-if(section STREQUAL text)
-  message(FATAL_ERROR "tests/README.md has no such table")
-endif()
-string(REGEX REPLACE "\n## .*$" "" section "${section}")
-# Brackets and semicolons would bind elements of a CMake list together.
-string(REGEX REPLACE "[][;]" " " section "${section}")
-string(REGEX MATCHALL "\n\\|[^\n]*" rows "${section}")
-list(REMOVE_AT rows 0 1)  # the head and the line below it
+set(rows "")
+foreach(heading IN ITEMS "What a trusted cache passes" "What must not happen")
+  string(REGEX REPLACE "^.*\n## ${heading}\n" "" section "${text}")
+  if(section STREQUAL text)
+    message(FATAL_ERROR "tests/README.md has no table \"${heading}\"")
+  endif()
+  string(REGEX REPLACE "\n## .*$" "" section "${section}")
+  # Brackets and semicolons would bind elements of a CMake list together.
+  string(REGEX REPLACE "[][;]" " " section "${section}")
+  string(REGEX MATCHALL "\n\\|[^\n]*" found "${section}")
+  list(REMOVE_AT found 0 1)  # the head and the line below it
+  if(NOT found)
+    message(FATAL_ERROR "tests/README.md: the table \"${heading}\" has no rows")
+  endif()
+  list(APPEND rows ${found})
+endforeach()
 
 set(names 0)
 set(wrong "")
