@@ -114,7 +114,7 @@ struct Specs {
 class CApiTest : public PagedAttentionTest {
  protected:
   CApiTest() {
-    script->record_params(false);  // those of other families are smaller
+    script->record_params(0);  // those of other families are smaller
     EXPECT_EQ(pagejit_error_create(&error), PAGEJIT_OK);
     EngineDependencies with = dependencies();
     with.plan = plan_any;  // most families have no fake

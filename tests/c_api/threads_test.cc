@@ -2,8 +2,8 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/c_api/function_table.h"
-#include "tests/c_api/values.h"
+#include "tests/c_api/bad_arguments.h"
+#include "tests/c_api/launch_fixture.h"
 #include "tests/cache/child_process.h"
 
 namespace pagejit {
@@ -27,34 +27,7 @@ void call_each_function(Values& values) {
 #undef PAGEJIT_CALL
 }
 
-class CApiThreadsTest : public CApiTest {
- protected:
-  pagejit_attention_args legal_c_args() {
-    pagejit_attention_args args;
-    pagejit_attention_args_init(&args, sizeof args);
-    const AttentionArgs from = legal_args();
-    args.q = from.q;
-    args.q_stride_token = from.q_stride_token;
-    args.q_stride_head = from.q_stride_head;
-    args.k_cache = from.k_cache;
-    args.v_cache = from.v_cache;
-    args.k_strides =
-        args.v_strides = {from.k_strides.block, from.k_strides.token, from.k_strides.head};
-    args.num_blocks = from.num_blocks;
-    args.block_table = from.block_table;
-    args.block_table_stride = from.block_table_stride;
-    args.max_blocks_per_seq = from.max_blocks_per_seq;
-    args.seq_lens = from.seq_lens;
-    args.out = from.out;
-    args.out_stride_token = from.out_stride_token;
-    args.out_stride_head = from.out_stride_head;
-    args.num_seqs = from.num_seqs;
-    args.num_kv_heads = from.num_kv_heads;
-    args.scale = from.scale;
-    args.num_splits = from.num_splits;
-    return args;
-  }
-};
+class CApiThreadsTest : public CApiLaunchTest {};
 
 TEST_F(CApiThreadsTest, EveryFunctionMayBeCalledFromSeveralThreadsAtOnce) {
   std::vector<std::thread> threads;
@@ -63,6 +36,15 @@ TEST_F(CApiThreadsTest, EveryFunctionMayBeCalledFromSeveralThreadsAtOnce) {
       Values values(handles);
       call_each_function(values);
     });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Each thread is told what is wrong with its own arguments, while others are told the same.
+TEST_F(CApiThreadsTest, EveryBadArgumentIsRefusedInSeveralThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([this] { BadArguments(handles).check_each_function(); });
   }
   for (std::thread& thread : threads) thread.join();
 }
@@ -159,6 +141,15 @@ TEST_F(CApiThreadsTest, EveryFunctionEndsInAForkedChildWithASentenceWhereItFails
   EXPECT_EQ(child.wait(), 0);
 }
 
+TEST_F(CApiThreadsTest, EveryBadArgumentIsRefusedInAForkedChild) {
+  ChildProcess child([&] {
+    ::alarm(60);
+    BadArguments(handles).check_each_function();
+    return HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
 TEST_F(CApiThreadsTest, HandlesOfTheParentAreRefusedInTheChildAsByTheCppEngine) {
   const std::string parent = std::to_string(::getpid());
   ChildProcess child([&] {
@@ -201,41 +192,6 @@ TEST_F(CApiThreadsTest, HandlesAreMadeInAChildThatWasForkedWhileThreadsMadeSome)
   }
   stop = true;
   busy.join();
-}
-
-// What a launch gives the driver.
-TEST_F(CApiThreadsTest, ALaunchGivesTheDriverWhatThatOfCppDoes) {
-  script->record_params(true);
-  pagejit_attention_args args = legal_c_args();
-  args.kv_scale_stride = 3;
-  args.window_left = 17;
-  args.max_seq_len = 999;
-  args.lse = reinterpret_cast<float*>(0x7000);
-  args.workspace = reinterpret_cast<void*>(0x100000);
-  args.workspace_bytes = size_t{1} << 40;
-  args.num_splits = 2;
-  ASSERT_EQ(outcome(pagejit_kernel_launch(handles.kernel, &args, nullptr, error)), "");
-  const pagejit_stub::LaunchRecord of_c = script->last_launch();
-
-  AttentionArgs same = legal_args();
-  same.kv_scale_stride = 3;
-  same.window_left = 17;
-  same.max_seq_len = 999;
-  same.lse = args.lse;
-  same.workspace = args.workspace;
-  same.workspace_bytes = args.workspace_bytes;
-  same.num_splits = 2;
-  const c_api::Pin pin(c_api::Kind::kKernel, handles.kernel);
-  ASSERT_TRUE(static_cast<const Kernel*>(pin.object())->launch(same, nullptr));
-  const pagejit_stub::LaunchRecord of_cpp = script->last_launch();
-  const auto* bytes_of_c = reinterpret_cast<const char*>(&of_c.params);
-  const auto* bytes_of_cpp = reinterpret_cast<const char*>(&of_cpp.params);
-  for (size_t i = 0; i < sizeof of_c.params; ++i) {
-    EXPECT_EQ(bytes_of_c[i], bytes_of_cpp[i]) << "byte " << i;
-  }
-  EXPECT_EQ(of_c.config.gridDimX, of_cpp.config.gridDimX);
-  EXPECT_EQ(of_c.config.gridDimY, of_cpp.config.gridDimY);
-  EXPECT_EQ(of_c.config.gridDimZ, of_cpp.config.gridDimZ);
 }
 
 }  // namespace

@@ -1,58 +1,14 @@
-// launch() neither allocates nor locks: this program counts every operator new and every pthread
-// mutex lock.
-#include <dlfcn.h>
-#include <pthread.h>
-
-#include <cstdlib>
+// launch() neither allocates nor locks.
 #include <ctime>
-#include <new>
 
+#include "tests/runtime/allocation_counter.h"
 #include "tests/runtime/engine_fixture.h"
 #include "tests/runtime/paged_attention_fixture.h"
-
-namespace {
-
-thread_local bool counting = false;
-thread_local int allocations = 0;
-thread_local int locks = 0;
-
-void* allocate(size_t size) {
-  if (counting) ++allocations;
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(size_t size) { return allocate(size); }
-void* operator new[](size_t size) { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-
-extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) {
-  using Lock = int (*)(pthread_mutex_t*);
-  static const Lock real = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-  if (counting) ++locks;
-  return real(mutex);
-}
 
 namespace pagejit {
 namespace {
 
 class LaunchAllocationTest : public EngineTest {};
-
-// What `work` allocates and locks.
-template <class Work>
-std::pair<int, int> count(Work&& work) {
-  allocations = locks = 0;
-  counting = true;
-  work();
-  counting = false;
-  return {allocations, locks};
-}
 
 TEST_F(LaunchAllocationTest, TheCountersCount) {
   std::mutex mutex;

@@ -17,7 +17,7 @@ class SparseAttentionLaunchTest : public EngineTest {
   static constexpr int64_t kRowBytes = 4096 * 4;  // of the logits of 64 blocks of 64 tokens
 
   SparseAttentionLaunchTest() {
-    script->record_params(false);
+    script->record_params(0);
     EngineDependencies with = dependencies();
     with.plan = plan_any;  // the other families have no fake
     Result<std::shared_ptr<Engine>> made = create_engine(options(), with);

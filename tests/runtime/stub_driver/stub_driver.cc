@@ -237,7 +237,7 @@ CUresult launch(const CUlaunchConfig* config, CUfunction kernel, void** params, 
   while (s.launch_lock.test_and_set()) {
   }
   s.launch = {*config, config->numAttrs > 0 ? config->attrs[0] : CUlaunchAttribute{}, kernel, {}};
-  if (s.record_params) s.launch.params = *static_cast<pagejit_shared::AttentionParams*>(params[0]);
+  std::memcpy(&s.launch.params, params[0], s.recorded_bytes);
   s.launch_lock.clear();
   s.work_may_run = true;
   return CUDA_SUCCESS;

@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "templates/shared/attention_params.h"
@@ -50,9 +51,9 @@ class Script {
   virtual uint64_t total_calls() = 0;
 
   virtual LaunchRecord last_launch() = 0;
-  // False: launches are recorded without their parameters, where these may be smaller than those of
-  // attention.
-  virtual void record_params(bool record) = 0;
+  // How many bytes of a launch's parameters are recorded, at first those of attention: no more than
+  // its kernel has.
+  virtual void record_params(size_t bytes) = 0;
   virtual int live_libraries() = 0;
   virtual int live_primary_contexts() = 0;
   // Whether there was a launch since the last cuCtxSynchronize.

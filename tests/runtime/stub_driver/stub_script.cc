@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <mutex>
 
 #include "tests/runtime/stub_driver/stub_driver.h"
@@ -14,7 +15,7 @@ class ScriptImpl final : public Script {
     for (Function* function : Function::all()) function->reset();
     s.version = 12040;
     s.occupancy = 2;
-    s.record_params = true;
+    s.recorded_bytes = sizeof(pagejit_shared::AttentionParams);
     s.devices = {Device{}};
     s.primaries.clear();
     s.primary_counts.clear();
@@ -40,7 +41,9 @@ class ScriptImpl final : public Script {
     return total;
   }
   LaunchRecord last_launch() override { return state().launch; }
-  void record_params(bool record) override { state().record_params = record; }
+  void record_params(size_t bytes) override {
+    state().recorded_bytes = std::min(bytes, sizeof(pagejit_shared::AttentionParams));
+  }
   int live_libraries() override { return state().live_libraries; }
   int live_primary_contexts() override {
     int live = 0;

@@ -79,7 +79,7 @@ struct State {
   std::mutex mutex;
   int version = 12040;
   int occupancy = 2;
-  bool record_params = true;
+  size_t recorded_bytes = sizeof(pagejit_shared::AttentionParams);
   std::vector<Device> devices{Device{}};
   // Never freed, so that stale handles stay readable.
   std::vector<std::unique_ptr<Context>> contexts;
