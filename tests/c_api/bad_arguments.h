@@ -1,6 +1,7 @@
 // BadArguments: every kind of bad argument for any C function, from its type alone: null, a
 // struct_size that is too small or of the future, a handle that was destroyed, is of another kind
-// or none at all. Thread-safety: none; threads each have their own.
+// or none at all; and for those that have rules of their own. Thread-safety: none; threads each
+// have their own.
 #pragma once
 
 #include <map>
@@ -70,10 +71,44 @@ class BadArguments {
 #undef PAGEJIT_CHECK
   }
 
+  void check_init_functions() {
+#define PAGEJIT_CHECK(function) check_init(#function, function);
+    PAGEJIT_C_INIT_FUNCTIONS(PAGEJIT_CHECK)
+#undef PAGEJIT_CHECK
+  }
+  // Those that return no status.
+  void check_value_functions();
+  // Those of an error object.
+  void check_error_functions();
+  void check_all() {
+    check_each_function();
+    check_init_functions();
+    check_value_functions();
+    check_error_functions();
+  }
+
   Values values;
   pagejit_error* destroyed_error = nullptr;
 
  private:
+  template <class Struct>
+  void check_init(const char* name, pagejit_status (*init)(Struct*, size_t)) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(init(nullptr, sizeof(Struct)), PAGEJIT_INVALID_ARGUMENT);
+    Grown<Struct> grown;
+    std::memset(static_cast<void*>(&grown), 0x5a, sizeof grown);
+    const Grown<Struct> before = grown;
+    for (const size_t size : {size_t{0}, size_t{4}, sizeof(Struct) - 1, size_t{1} << 40}) {
+      EXPECT_EQ(init(&grown.value, size), PAGEJIT_INVALID_ARGUMENT) << size;
+      EXPECT_EQ(std::memcmp(&grown, &before, sizeof grown), 0) << "something was written";
+    }
+    EXPECT_EQ(init(&grown.value, sizeof(Struct)), PAGEJIT_OK);
+    EXPECT_EQ(grown.value.struct_size, sizeof(Struct));
+    EXPECT_EQ(std::memcmp(grown.tail, before.tail, sizeof grown.tail), 0) << "beyond its size";
+    EXPECT_EQ(init(&grown.value, sizeof(Struct) + 8), PAGEJIT_OK) << "of a newer version";
+    EXPECT_EQ(grown.value.struct_size, sizeof(Struct) + 8);
+    EXPECT_EQ(std::string(grown.tail, 8), std::string(8, '\0'));
+  }
   template <class P>
   std::vector<Case<P>> cases(const std::string& function) {
     using T = std::remove_pointer_t<P>;
@@ -186,5 +221,53 @@ class BadArguments {
   std::map<uint64_t, uint64_t> destroyed_;
   std::vector<std::shared_ptr<void>> kept_;
 };
+
+inline void BadArguments::check_value_functions() {
+  for (const int32_t number : {-1, 7, 256, INT32_MAX}) {
+    EXPECT_STREQ(pagejit_data_type_name(number), "unknown");
+    EXPECT_EQ(pagejit_data_type_bytes(number), 0);
+    EXPECT_EQ(pagejit_data_type_bits(number), 0);
+    EXPECT_STREQ(pagejit_origin_name(number), "unknown");
+  }
+  EXPECT_STREQ(pagejit_status_name(-1), "unknown status");
+  EXPECT_STREQ(pagejit_status_name(PAGEJIT_DENIED), "denied");
+  EXPECT_EQ(pagejit_index_page_bytes(0, 128, 128), 0);
+  EXPECT_EQ(pagejit_index_page_bytes(64, 128, 0), 0) << "no division by it";
+  EXPECT_EQ(pagejit_index_page_bytes(64, 128, 128), index_page_bytes(64, 128, 128));
+  EXPECT_EQ(pagejit_index_logits_stride(-1), 0);
+  EXPECT_EQ(pagejit_index_logits_stride(INT64_MAX), 0);
+  EXPECT_EQ(pagejit_index_logits_stride(5), 8);
+  EXPECT_EQ(pagejit_index_logits_rows(-1, 5), 0);
+  EXPECT_EQ(pagejit_index_logits_rows(64, INT64_MAX), 0);
+  EXPECT_EQ(pagejit_index_logits_rows(64, 0), 0);
+  EXPECT_EQ(pagejit_index_logits_rows(64, 5), 2);
+  EXPECT_EQ(pagejit_version(), PAGEJIT_VERSION);
+  EXPECT_STREQ(pagejit_version_text(), PAGEJIT_PROJECT_VERSION) << "CMakeLists.txt has it too";
+}
+
+inline void BadArguments::check_error_functions() {
+  EXPECT_EQ(pagejit_error_create(nullptr), PAGEJIT_INVALID_ARGUMENT);
+  EXPECT_EQ(pagejit_error_destroy(nullptr), PAGEJIT_OK);
+  EXPECT_EQ(pagejit_error_destroy(destroyed_error), PAGEJIT_INVALID_ARGUMENT);
+  const auto* engine = as_handle<pagejit_error>(c_api::value_of(handles_.engine));
+  for (const pagejit_error* none : {static_cast<const pagejit_error*>(nullptr),
+                                    static_cast<const pagejit_error*>(destroyed_error), engine}) {
+    EXPECT_EQ(pagejit_error_code(none), PAGEJIT_INVALID_ARGUMENT);
+    EXPECT_THAT(
+        pagejit_error_message(none),
+        ::testing::AnyOf(::testing::HasSubstr("null"), ::testing::HasSubstr("no error object")));
+    EXPECT_STREQ(pagejit_error_detail(none), "");
+    EXPECT_STREQ(pagejit_error_spec(none), "");
+    EXPECT_STREQ(pagejit_error_log(none), "");
+    EXPECT_STREQ(pagejit_error_options(none), "");
+    EXPECT_STREQ(pagejit_error_source(none), "");
+    EXPECT_EQ(pagejit_error_cuda_result(none), 0);
+  }
+  pagejit_error* fresh = nullptr;
+  EXPECT_EQ(pagejit_error_create(&fresh), PAGEJIT_OK);
+  EXPECT_EQ(pagejit_error_code(fresh), PAGEJIT_OK);
+  EXPECT_STREQ(pagejit_error_message(fresh), "");
+  EXPECT_EQ(pagejit_error_destroy(fresh), PAGEJIT_OK);
+}
 
 }  // namespace pagejit

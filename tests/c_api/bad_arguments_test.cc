@@ -5,7 +5,6 @@
 namespace pagejit {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 class BadArgumentsTest : public CApiTest {
@@ -44,78 +43,11 @@ TEST_F(DestroyTest, EachKindIsDestroyedOnceAndNothingElse) {
 #undef PAGEJIT_CHECK
 }
 
-class InitTest : public ::testing::Test {
- protected:
-  template <class Struct>
-  void check_init(const char* name, pagejit_status (*init)(Struct*, size_t)) {
-    SCOPED_TRACE(name);
-    EXPECT_EQ(init(nullptr, sizeof(Struct)), PAGEJIT_INVALID_ARGUMENT);
-    Grown<Struct> grown;
-    std::memset(static_cast<void*>(&grown), 0x5a, sizeof grown);
-    const Grown<Struct> before = grown;
-    for (const size_t size : {size_t{0}, size_t{4}, sizeof(Struct) - 1, size_t{1} << 40}) {
-      EXPECT_EQ(init(&grown.value, size), PAGEJIT_INVALID_ARGUMENT) << size;
-      EXPECT_EQ(std::memcmp(&grown, &before, sizeof grown), 0) << "something was written";
-    }
-    EXPECT_EQ(init(&grown.value, sizeof(Struct)), PAGEJIT_OK);
-    EXPECT_EQ(grown.value.struct_size, sizeof(Struct));
-    EXPECT_EQ(std::memcmp(grown.tail, before.tail, sizeof grown.tail), 0) << "beyond its size";
-    EXPECT_EQ(init(&grown.value, sizeof(Struct) + 8), PAGEJIT_OK) << "of a newer version";
-    EXPECT_EQ(grown.value.struct_size, sizeof(Struct) + 8);
-    EXPECT_EQ(std::string(grown.tail, 8), std::string(8, '\0'));
-  }
-};
+TEST_F(BadArgumentsTest, InitSetsWhatTheCallersStructHasAndNoMore) { bad.check_init_functions(); }
 
-TEST_F(InitTest, SetsWhatTheCallersStructHasAndNoMore) {
-#define PAGEJIT_CHECK(function) check_init(#function, function);
-  PAGEJIT_C_INIT_FUNCTIONS(PAGEJIT_CHECK)
-#undef PAGEJIT_CHECK
-}
+TEST_F(BadArgumentsTest, ValuesOfNothingLegalAreZeroOrSaySo) { bad.check_value_functions(); }
 
-// Those that return no status.
-TEST_F(BadArgumentsTest, ValuesOfNothingLegalAreZeroOrSaySo) {
-  for (const int32_t number : {-1, 7, 256, INT32_MAX}) {
-    EXPECT_STREQ(pagejit_data_type_name(number), "unknown");
-    EXPECT_EQ(pagejit_data_type_bytes(number), 0);
-    EXPECT_EQ(pagejit_data_type_bits(number), 0);
-    EXPECT_STREQ(pagejit_origin_name(number), "unknown");
-  }
-  EXPECT_STREQ(pagejit_status_name(-1), "unknown status");
-  EXPECT_STREQ(pagejit_status_name(PAGEJIT_DENIED), "denied");
-  EXPECT_EQ(pagejit_index_page_bytes(0, 128, 128), 0);
-  EXPECT_EQ(pagejit_index_page_bytes(64, 128, 0), 0) << "no division by it";
-  EXPECT_EQ(pagejit_index_page_bytes(64, 128, 128), index_page_bytes(64, 128, 128));
-  EXPECT_EQ(pagejit_index_logits_stride(-1), 0);
-  EXPECT_EQ(pagejit_index_logits_stride(INT64_MAX), 0);
-  EXPECT_EQ(pagejit_index_logits_stride(5), 8);
-  EXPECT_EQ(pagejit_index_logits_rows(-1, 5), 0);
-  EXPECT_EQ(pagejit_index_logits_rows(64, INT64_MAX), 0);
-  EXPECT_EQ(pagejit_index_logits_rows(64, 0), 0);
-  EXPECT_EQ(pagejit_index_logits_rows(64, 5), 2);
-  EXPECT_EQ(pagejit_version(), PAGEJIT_VERSION);
-  EXPECT_STREQ(pagejit_version_text(), PAGEJIT_PROJECT_VERSION) << "CMakeLists.txt has it too";
-}
-
-TEST_F(BadArgumentsTest, ErrorObjectsThatAreNoneSaySo) {
-  EXPECT_EQ(pagejit_error_create(nullptr), PAGEJIT_INVALID_ARGUMENT);
-  EXPECT_EQ(pagejit_error_destroy(nullptr), PAGEJIT_OK);
-  EXPECT_EQ(pagejit_error_destroy(destroyed_error), PAGEJIT_INVALID_ARGUMENT);
-  const auto* engine = as_handle<pagejit_error>(c_api::value_of(handles.engine));
-  for (const pagejit_error* none : {static_cast<const pagejit_error*>(nullptr),
-                                    static_cast<const pagejit_error*>(destroyed_error), engine}) {
-    EXPECT_EQ(pagejit_error_code(none), PAGEJIT_INVALID_ARGUMENT);
-    EXPECT_THAT(pagejit_error_message(none),
-                AnyOf(HasSubstr("null"), HasSubstr("no error object")));
-    EXPECT_STREQ(pagejit_error_detail(none), "");
-    EXPECT_STREQ(pagejit_error_spec(none), "");
-    EXPECT_STREQ(pagejit_error_log(none), "");
-    EXPECT_STREQ(pagejit_error_options(none), "");
-    EXPECT_STREQ(pagejit_error_source(none), "");
-    EXPECT_EQ(pagejit_error_cuda_result(none), 0);
-  }
-  EXPECT_EQ(pagejit_error_code(error), PAGEJIT_OK);
-  EXPECT_STREQ(pagejit_error_message(error), "");
-}
+TEST_F(BadArgumentsTest, ErrorObjectsThatAreNoneSaySo) { bad.check_error_functions(); }
 
 // Texts: a query, a buffer that is too small, one that fits to the byte.
 TEST_F(BadArgumentsTest, ATextThatDoesNotFitTellsItsLengthAndWritesNothingElse) {

@@ -44,9 +44,38 @@ TEST_F(CApiThreadsTest, EveryFunctionMayBeCalledFromSeveralThreadsAtOnce) {
 TEST_F(CApiThreadsTest, EveryBadArgumentIsRefusedInSeveralThreadsAtOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([this] { BadArguments(handles).check_each_function(); });
+    threads.emplace_back([this] { BadArguments(handles).check_all(); });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+template <class T>
+void destroy_in_threads(const char* name, T* live, pagejit_status (*destroy)(T*, pagejit_error*)) {
+  std::atomic<int> destroyed{0};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      const pagejit_status status = destroy(live, nullptr);
+      if (status == PAGEJIT_OK) ++destroyed;
+      if (status == PAGEJIT_INVALID_ARGUMENT) ++refused;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(destroyed, 1) << name;
+  EXPECT_EQ(refused, 2) << name;
+}
+
+template <class T>
+T* handle_of(const Handles& handles, pagejit_status (*)(T*, pagejit_error*)) {
+  return handles.of<T>();
+}
+
+TEST_F(CApiThreadsTest, EachHandleIsDestroyedByOneOfSeveralThreads) {
+#define PAGEJIT_CHECK(function) \
+  destroy_in_threads(#function, handle_of(handles, function), function);
+  PAGEJIT_C_DESTROY_FUNCTIONS(PAGEJIT_CHECK)
+#undef PAGEJIT_CHECK
 }
 
 TEST_F(CApiThreadsTest, AKernelThatIsDestroyedDuringLaunchesIsRefusedFromThenOn) {
@@ -144,10 +173,27 @@ TEST_F(CApiThreadsTest, EveryFunctionEndsInAForkedChildWithASentenceWhereItFails
 TEST_F(CApiThreadsTest, EveryBadArgumentIsRefusedInAForkedChild) {
   ChildProcess child([&] {
     ::alarm(60);
-    BadArguments(handles).check_each_function();
+    BadArguments(handles).check_all();
     return HasFailure() ? 1 : 0;
   });
   EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(CApiThreadsTest, EachHandleIsDestroyedOnceInAForkedChildAndLivesInTheParent) {
+  ChildProcess child([&] {
+    ::alarm(60);
+#define PAGEJIT_CHECK(function)                                                        \
+  EXPECT_EQ(function(handle_of(handles, function), nullptr), PAGEJIT_OK) << #function; \
+  EXPECT_EQ(function(handle_of(handles, function), nullptr), PAGEJIT_INVALID_ARGUMENT) << #function;
+    PAGEJIT_C_DESTROY_FUNCTIONS(PAGEJIT_CHECK)
+#undef PAGEJIT_CHECK
+    return HasFailure() ? 1 : 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+#define PAGEJIT_CHECK(function) \
+  EXPECT_EQ(function(handle_of(handles, function), nullptr), PAGEJIT_OK) << #function;
+  PAGEJIT_C_DESTROY_FUNCTIONS(PAGEJIT_CHECK)
+#undef PAGEJIT_CHECK
 }
 
 TEST_F(CApiThreadsTest, HandlesOfTheParentAreRefusedInTheChildAsByTheCppEngine) {
