@@ -17,7 +17,7 @@ work=$(mktemp -d -t pagejit-embed.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 cd "$root"
-cmake --preset release && cmake --build --preset release --target pagejit_installable
+cmake --preset release -DPAGEJIT_BUILD_TESTS=OFF && cmake --build --preset release --target pagejit_installable
 cmake --install build/release --prefix "$prefix"
 say "install: $(seconds_since "$begin") s"
 
