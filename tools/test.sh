@@ -90,7 +90,7 @@ fi
 
 if [ "$cross" = yes ]; then
   begin=$(now)
-  build aarch64 --target pagejit pagejit_emulator cache_test fiber_test cross_consumer
+  build aarch64 --target pagejit pagejit_emulator cache_test fiber_test cross_consumer c_api_headers
   say "aarch64 build: $(seconds_since "$begin") s"
   begin=$(now)
   # Left out: a bound on times, and a child of a process with threads that starts a thread, which qemu-user does not run.
