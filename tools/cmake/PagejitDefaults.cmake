@@ -47,6 +47,8 @@ function(pagejit_object_library name)
   add_library(${name} OBJECT ${ARGN})
   target_link_libraries(${name} PUBLIC pagejit_flags)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # So that a library is linked without what only the tools or the tests use.
+  target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections)
   pagejit_hide_folders(${name})
 endfunction()
 
