@@ -25,6 +25,7 @@
 #include "generator/planner.h"
 #include "generator/renderer.h"
 #include "pagejit/engine.h"
+#include "pagejit/pagejit.h"
 #include "runtime/driver/driver.h"
 #include "runtime/jit/compiler.h"
 #include "tools/bench/bench_child.h"
@@ -161,12 +162,49 @@ struct LaunchSetup {
   std::shared_ptr<const Driver> driver;
   Kernel kernel;
   AttentionArgs args;
+  // The same kernel and arguments for the C API.
+  pagejit_kernel* c_kernel = nullptr;
+  pagejit_attention_args c_args;
 };
 
 // Pointers that the stub never follows.
 template <class T>
 T* fake_pointer(uintptr_t value) {
   return reinterpret_cast<T*>(value);  // NOLINT(performance-no-int-to-ptr)
+}
+
+bool make_c_setup(const Paths& paths, LaunchSetup& setup) {
+  pagejit_engine_options options;
+  pagejit_engine_options_init(&options, sizeof options);
+  options.driver = paths.stub_driver.c_str();
+  options.cache_dir = paths.cache_dir.c_str();
+  pagejit_engine* engine = nullptr;  // lives as long as the program
+  pagejit_kernel_spec spec;
+  pagejit_kernel_spec_init(&spec, sizeof spec);
+  spec.head_size = kSpec.head_size;
+  spec.block_size = kSpec.block_size;
+  spec.group_size = kSpec.group_size;
+  pagejit_attention_args& args = setup.c_args;
+  pagejit_attention_args_init(&args, sizeof args);
+  const AttentionArgs& from = setup.args;
+  args.q = from.q;
+  args.k_cache = args.v_cache = from.k_cache;
+  args.out = from.out;
+  args.block_table = from.block_table;
+  args.seq_lens = from.seq_lens;
+  args.workspace = from.workspace;
+  args.workspace_bytes = from.workspace_bytes;
+  args.q_stride_head = args.out_stride_head = from.q_stride_head;
+  args.q_stride_token = args.out_stride_token = from.q_stride_token;
+  args.k_strides = {from.k_strides.block, from.k_strides.token, from.k_strides.head};
+  args.v_strides = args.k_strides;
+  args.block_table_stride = from.block_table_stride;
+  args.max_blocks_per_seq = from.max_blocks_per_seq;
+  args.num_seqs = from.num_seqs;
+  args.num_kv_heads = from.num_kv_heads;
+  args.scale = from.scale;
+  return pagejit_engine_create(&options, &engine, nullptr) == PAGEJIT_OK &&
+         pagejit_kernel_prepare(engine, &spec, 0, nullptr, &setup.c_kernel, nullptr) == PAGEJIT_OK;
 }
 
 bool make_launch_setup(const Paths& paths, LaunchSetup& setup) {
@@ -200,11 +238,12 @@ bool make_launch_setup(const Paths& paths, LaunchSetup& setup) {
   args.num_seqs = 8;
   args.num_kv_heads = 8;
   args.scale = 0.088f;
-  return true;
+  return make_c_setup(paths, setup);
 }
 
 double g_raw_ns = 0;
 double g_launch_ns = 0;
+double g_c_launch_ns = 0;
 double g_allocations_per_launch = -1;
 
 void benchmark_raw(benchmark::State& state, const LaunchSetup* setup) {
@@ -237,14 +276,26 @@ void benchmark_launch(benchmark::State& state, const LaunchSetup* setup) {
       static_cast<double>(g_allocations.load() - before) / static_cast<double>(state.iterations());
 }
 
-// Google Benchmark's table, and the two medians for the difference.
+void benchmark_c_launch(benchmark::State& state, const LaunchSetup* setup) {
+  for (auto _ : state) {
+    if (pagejit_kernel_launch(setup->c_kernel, &setup->c_args, nullptr, nullptr) != PAGEJIT_OK) {
+      state.SkipWithError("pagejit_kernel_launch failed");
+      return;
+    }
+  }
+}
+
+// Google Benchmark's table, and the medians for the difference.
 class Collector : public benchmark::ConsoleReporter {
  public:
   Collector() : ConsoleReporter(OO_Tabular) {}  // without colours, wherever it is printed
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
       if (run.run_type != Run::RT_Aggregate || run.aggregate_name != "median") continue;
-      double& slot = run.benchmark_name().find("raw") != std::string::npos ? g_raw_ns : g_launch_ns;
+      const std::string name = run.benchmark_name();
+      double& slot = name.starts_with("raw")       ? g_raw_ns
+                     : name.starts_with("pagejit") ? g_c_launch_ns
+                                                   : g_launch_ns;
       slot = run.GetAdjustedCPUTime();  // wall time would count what else this machine does
     }
     ConsoleReporter::ReportRuns(runs);
@@ -259,13 +310,16 @@ bool bench_launch(const Paths& paths) {
   }
   for (auto* bench :
        {benchmark::RegisterBenchmark("raw cuLaunchKernelEx on the stub", benchmark_raw, &setup),
-        benchmark::RegisterBenchmark("Kernel::launch on the stub", benchmark_launch, &setup)}) {
+        benchmark::RegisterBenchmark("Kernel::launch on the stub", benchmark_launch, &setup),
+        benchmark::RegisterBenchmark("pagejit_kernel_launch on the stub", benchmark_c_launch,
+                                     &setup)}) {
     bench->Repetitions(9)->ReportAggregatesOnly(true);
   }
   Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector);
   const bool fast =
-      print_at_most("launch beyond the raw driver call", g_launch_ns - g_raw_ns, 300, "ns");
+      print_at_most("launch beyond the raw driver call", g_launch_ns - g_raw_ns, 300, "ns") &
+      print_at_most("  the same through the C API", g_c_launch_ns - g_raw_ns, 300, "ns");
   return print_at_most("allocations per launch", g_allocations_per_launch, 0, "", 0) && fast;
 }
 
