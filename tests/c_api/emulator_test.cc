@@ -109,6 +109,39 @@ class CApiEmulatorTest : public ::testing::Test {
   jit::TempFolder folder_;
 };
 
+// For the arguments of both languages, whose fields have the same names.
+template <class Args>
+void fill_cache_write(Args& args, Tensors& t) {
+  args.key = t.key.data();
+  args.value = t.value.data();
+  args.key_stride_token = args.value_stride_token = kRow;
+  args.key_stride_head = args.value_stride_head = kHeadSize;
+  args.k_cache = t.k_cache.data();
+  args.v_cache = t.v_cache.data();
+  args.k_strides = args.v_strides = {kBlockSize * kRow, kRow, kHeadSize};
+  args.slot_mapping = t.slot_mapping.data<const int64_t>();
+  args.num_tokens = kTokens;
+  args.num_kv_heads = kKvHeads;
+}
+template <class Args>
+void fill_attention(Args& args, Tensors& t) {
+  args.q = t.q.data();
+  args.q_stride_token = args.out_stride_token = kQueryRow;
+  args.q_stride_head = args.out_stride_head = kHeadSize;
+  args.k_cache = t.k_cache.data();
+  args.v_cache = t.v_cache.data();
+  args.k_strides = args.v_strides = {kBlockSize * kRow, kRow, kHeadSize};
+  args.num_blocks = kNumBlocks;
+  args.block_table = t.block_table.data<const int32_t>();
+  args.block_table_stride = args.max_blocks_per_seq = 2;
+  args.seq_lens = t.seq_lens.data<const int32_t>();
+  args.out = t.out.data();
+  args.num_seqs = kSeqs;
+  args.num_kv_heads = kKvHeads;
+  args.scale = kScale;
+  args.num_splits = 1;
+}
+
 void CApiEmulatorTest::run_cpp(Tensors& t) {
   Result<std::shared_ptr<Engine>> engine = Engine::create(options_);
   ASSERT_TRUE(engine) << engine.status().to_string();
@@ -121,36 +154,12 @@ void CApiEmulatorTest::run_cpp(Tensors& t) {
                                                            .head_size = kHeadSize,
                                                            .group_size = kGroupSize});
   ASSERT_TRUE(attention) << attention.status().to_string();
-  const KvStrides strides = {kBlockSize * kRow, kRow, kHeadSize};
   CacheWriteArgs written;
-  written.key = t.key.data();
-  written.value = t.value.data();
-  written.key_stride_token = written.value_stride_token = kRow;
-  written.key_stride_head = written.value_stride_head = kHeadSize;
-  written.k_cache = t.k_cache.data();
-  written.v_cache = t.v_cache.data();
-  written.k_strides = written.v_strides = strides;
-  written.slot_mapping = t.slot_mapping.data<const int64_t>();
-  written.num_tokens = kTokens;
-  written.num_kv_heads = kKvHeads;
+  fill_cache_write(written, t);
   Status status = write->launch(written, nullptr);
   ASSERT_TRUE(status) << status.to_string();
   AttentionArgs args;
-  args.q = t.q.data();
-  args.q_stride_token = args.out_stride_token = kQueryRow;
-  args.q_stride_head = args.out_stride_head = kHeadSize;
-  args.k_cache = t.k_cache.data();
-  args.v_cache = t.v_cache.data();
-  args.k_strides = args.v_strides = strides;
-  args.num_blocks = kNumBlocks;
-  args.block_table = t.block_table.data<const int32_t>();
-  args.block_table_stride = args.max_blocks_per_seq = 2;
-  args.seq_lens = t.seq_lens.data<const int32_t>();
-  args.out = t.out.data();
-  args.num_seqs = kSeqs;
-  args.num_kv_heads = kKvHeads;
-  args.scale = kScale;
-  args.num_splits = 1;
+  fill_attention(args, t);
   status = attention->launch(args, nullptr);
   ASSERT_TRUE(status) << status.to_string();
   ASSERT_TRUE(session->synchronize());
@@ -177,37 +186,13 @@ void CApiEmulatorTest::run_c(Tensors& t) {
   spec.group_size = kGroupSize;
   pagejit_kernel* attention = nullptr;
   expect_ok(pagejit_kernel_prepare(engine, &spec, 0, nullptr, &attention, error));
-  const pagejit_kv_strides strides = {kBlockSize * kRow, kRow, kHeadSize};
   pagejit_cache_write_args written;
   pagejit_cache_write_args_init(&written, sizeof written);
-  written.key = t.key.data();
-  written.value = t.value.data();
-  written.key_stride_token = written.value_stride_token = kRow;
-  written.key_stride_head = written.value_stride_head = kHeadSize;
-  written.k_cache = t.k_cache.data();
-  written.v_cache = t.v_cache.data();
-  written.k_strides = written.v_strides = strides;
-  written.slot_mapping = t.slot_mapping.data<const int64_t>();
-  written.num_tokens = kTokens;
-  written.num_kv_heads = kKvHeads;
+  fill_cache_write(written, t);
   expect_ok(pagejit_cache_write_kernel_launch(write, &written, nullptr, error));
   pagejit_attention_args args;
   pagejit_attention_args_init(&args, sizeof args);
-  args.q = t.q.data();
-  args.q_stride_token = args.out_stride_token = kQueryRow;
-  args.q_stride_head = args.out_stride_head = kHeadSize;
-  args.k_cache = t.k_cache.data();
-  args.v_cache = t.v_cache.data();
-  args.k_strides = args.v_strides = strides;
-  args.num_blocks = kNumBlocks;
-  args.block_table = t.block_table.data<const int32_t>();
-  args.block_table_stride = args.max_blocks_per_seq = 2;
-  args.seq_lens = t.seq_lens.data<const int32_t>();
-  args.out = t.out.data();
-  args.num_seqs = kSeqs;
-  args.num_kv_heads = kKvHeads;
-  args.scale = kScale;
-  args.num_splits = 1;
+  fill_attention(args, t);
   expect_ok(pagejit_kernel_launch(attention, &args, nullptr, error));
   ASSERT_TRUE(session->synchronize());
   expect_ok(pagejit_kernel_destroy(attention, error));

@@ -173,6 +173,25 @@ T* fake_pointer(uintptr_t value) {
   return reinterpret_cast<T*>(value);  // NOLINT(performance-no-int-to-ptr)
 }
 
+// For the arguments of both languages, whose fields have the same names.
+template <class Args>
+void fill_args(Args& args) {
+  args.q = fake_pointer<void>(0x1000);
+  args.k_cache = args.v_cache = fake_pointer<void>(0x2000);
+  args.out = fake_pointer<void>(0x3000);
+  args.block_table = fake_pointer<int32_t>(0x4000);
+  args.seq_lens = fake_pointer<int32_t>(0x5000);
+  args.workspace = fake_pointer<void>(0x100000);
+  args.workspace_bytes = size_t{1} << 30;
+  args.q_stride_head = args.out_stride_head = 128;
+  args.q_stride_token = args.out_stride_token = 4096;
+  args.k_strides = args.v_strides = {.block = 16384, .token = 1024, .head = 128};
+  args.block_table_stride = args.max_blocks_per_seq = 2048;
+  args.num_seqs = 8;
+  args.num_kv_heads = 8;
+  args.scale = 0.088f;
+}
+
 bool make_c_setup(const Paths& paths, LaunchSetup& setup) {
   pagejit_engine_options options;
   pagejit_engine_options_init(&options, sizeof options);
@@ -184,25 +203,8 @@ bool make_c_setup(const Paths& paths, LaunchSetup& setup) {
   spec.head_size = kSpec.head_size;
   spec.block_size = kSpec.block_size;
   spec.group_size = kSpec.group_size;
-  pagejit_attention_args& args = setup.c_args;
-  pagejit_attention_args_init(&args, sizeof args);
-  const AttentionArgs& from = setup.args;
-  args.q = from.q;
-  args.k_cache = args.v_cache = from.k_cache;
-  args.out = from.out;
-  args.block_table = from.block_table;
-  args.seq_lens = from.seq_lens;
-  args.workspace = from.workspace;
-  args.workspace_bytes = from.workspace_bytes;
-  args.q_stride_head = args.out_stride_head = from.q_stride_head;
-  args.q_stride_token = args.out_stride_token = from.q_stride_token;
-  args.k_strides = {from.k_strides.block, from.k_strides.token, from.k_strides.head};
-  args.v_strides = args.k_strides;
-  args.block_table_stride = from.block_table_stride;
-  args.max_blocks_per_seq = from.max_blocks_per_seq;
-  args.num_seqs = from.num_seqs;
-  args.num_kv_heads = from.num_kv_heads;
-  args.scale = from.scale;
+  pagejit_attention_args_init(&setup.c_args, sizeof setup.c_args);
+  fill_args(setup.c_args);
   return pagejit_engine_create(&options, &engine, nullptr) == PAGEJIT_OK &&
          pagejit_kernel_prepare(engine, &spec, 0, nullptr, &setup.c_kernel, nullptr) == PAGEJIT_OK;
 }
@@ -223,21 +225,7 @@ bool make_launch_setup(const Paths& paths, LaunchSetup& setup) {
   const Result<Kernel> kernel = setup.engine->prepare(kSpec, 0);
   if (!kernel) return false;
   setup.kernel = *kernel;
-  AttentionArgs& args = setup.args;
-  args.q = fake_pointer<void>(0x1000);
-  args.k_cache = args.v_cache = fake_pointer<void>(0x2000);
-  args.out = fake_pointer<void>(0x3000);
-  args.block_table = fake_pointer<int32_t>(0x4000);
-  args.seq_lens = fake_pointer<int32_t>(0x5000);
-  args.workspace = fake_pointer<void>(0x100000);
-  args.workspace_bytes = size_t{1} << 30;
-  args.q_stride_head = args.out_stride_head = 128;
-  args.q_stride_token = args.out_stride_token = 4096;
-  args.k_strides = args.v_strides = {.block = 16384, .token = 1024, .head = 128};
-  args.block_table_stride = args.max_blocks_per_seq = 2048;
-  args.num_seqs = 8;
-  args.num_kv_heads = 8;
-  args.scale = 0.088f;
+  fill_args(setup.args);
   return make_c_setup(paths, setup);
 }
 
