@@ -26,9 +26,32 @@ for argument in "$@"; do
   esac
 done
 
-# run_tests PRESET EXCLUDED_LABELS: ctest prints its closing lines last.
+# What failed in any part, said again at the very end, where whoever sees only the end of a long log finds it.
+failures=$(mktemp)
+trap 'rm -f "$failures"' EXIT
+
+# run_tests PRESET CTEST_ARGUMENT...: ctest prints its closing lines last. What failed, with the last lines it printed, is
+# kept in $failures.
 run_tests() {
-  ctest --test-dir "$root/build/$1" --output-on-failure --no-tests=error -j "$(jobs)" -LE "$2"
+  local preset=$1 result=0 log
+  shift
+  log="$root/build/$preset/Testing/output.log"
+  mkdir -p "${log%/*}"
+  ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error -j "$(jobs)" "$@" 2>&1 | tee "$log" || result=$?
+  [ "$result" -eq 0 ] || awk -v preset="$preset" -v last=40 '
+    function told(  i) {
+      if (failed == "") return
+      print "-- " preset ": " failed
+      for (i = count > last ? count - last : 0; i < count; ++i) print "   " lines[i]
+      failed = ""
+    }
+    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / { told(); count = 0; if ($0 ~ /\*\*\*/) failed = $0; next }
+    /^ +Start +[0-9]+: / { next }
+    /^[0-9]+% tests passed/ { told(); next }
+    failed != "" { lines[count++] = $0 }
+    /No tests were found/ { print "-- " preset ": " $0 }
+    END { told() }' "$log" >>"$failures"
+  return "$result"
 }
 
 # sum_up PRESET: the cases of all programs, and the worst comparison of a sweep (tests/sweep/error_summary.h).
@@ -58,7 +81,7 @@ excluded='^(gpu|long)$'
 [ "$all" = no ] || excluded='^gpu$'
 status=0
 begin=$(now)
-run_tests release "$excluded" || status=$?
+run_tests release -LE "$excluded" || status=$?
 say "release tests: $(seconds_since "$begin") s, exit status $status"
 say "$(sum_up release)"
 
@@ -69,22 +92,20 @@ if [ "$sanitizers" = yes ]; then
   say "sanitizer build: $(seconds_since "$begin") s"
   # The library's host code. What runs device code on the emulator's fibers, compiles many kernels or needs the plain
   # build's timing says so with a label.
-  ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" \
-    -L '^(cache|generator|jit|remote|runtime|c_api|models|manifest)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
+  run_tests asan -L '^(cache|generator|jit|remote|runtime|c_api|models|manifest)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
   # Kernels on the emulator: what AddressSanitizer finds there, and a sweep of attention.
-  ctest --test-dir "$root/build/asan" --output-on-failure --no-tests=error -j "$(jobs)" -R '^AsanTest\.|_asan\.' || status=$?
+  run_tests asan -R '^AsanTest\.|_asan\.' || status=$?
 
   begin=$(now)
   build tsan --target cache_test jit_test runtime_test async_test observation_test c_api_test
   say "ThreadSanitizer build: $(seconds_since "$begin") s"
   begin=$(now)
-  ctest --test-dir "$root/build/tsan" --output-on-failure --no-tests=error -j "$(jobs)" \
-    -L '^(cache|jit|runtime|c_api)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
+  run_tests tsan -L '^(cache|jit|runtime|c_api)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
   say "ThreadSanitizer tests: $(seconds_since "$begin") s, exit status $status"
 
   begin=$(now)
   build fuzz --target fuzzers
-  ctest --test-dir "$root/build/fuzz" --output-on-failure --no-tests=error -j "$(jobs)" -L '^fuzz$' || status=$?
+  run_tests fuzz -L '^fuzz$' || status=$?
   say "fuzzers, with their build: $(seconds_since "$begin") s, exit status $status"
 fi
 
@@ -94,8 +115,12 @@ if [ "$cross" = yes ]; then
   say "aarch64 build: $(seconds_since "$begin") s"
   begin=$(now)
   # Left out: a bound on times, and a child of a process with threads that starts a thread, which qemu-user does not run.
-  ctest --test-dir "$root/build/aarch64" --output-on-failure --no-tests=error -j "$(jobs)" -L '^(cache|cross)$' -LE '^plain$' \
+  run_tests aarch64 -L '^(cache|cross)$' -LE '^plain$' \
     -E '^(DiskCacheEvictTimeTest\.|RemoteStoreUploadTest\.AForkedChildHasAThreadAndCountsOfItsOwn)' || status=$?
   say "aarch64 tests under qemu-user: $(seconds_since "$begin") s, exit status $status"
 fi
-[ "$status" -eq 0 ] || fail "tests failed; see the lists above"
+if [ "$status" -ne 0 ]; then
+  say "what failed, with the last lines it printed:"
+  cat "$failures"
+  fail "tests failed"
+fi
