@@ -48,8 +48,10 @@ TEST(TileTextTest, TheChoiceIsFoundByItsText) {
 
 TEST(TileTextTest, WhatDoesNotFitIsNotFound) {
   const Target target = *parse_target("sm_90a");
+  const auto explained = explain(kSpecs[0], target);
+  ASSERT_TRUE(explained);
   size_t refused = 0;
-  for (const PlanCandidate& candidate : explain(kSpecs[0], target)->candidates) {
+  for (const PlanCandidate& candidate : explained->candidates) {
     if (candidate.fits) continue;
     const auto found = plan_tile(kSpecs[0], target, tile_text(candidate.config.attention));
     EXPECT_EQ(found.status().code(), StatusCode::kNotFound);
