@@ -24,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -217,22 +218,39 @@ class SingleFlight {
 
   template <class Compute>
   Outcome call(const Key& key, Compute& compute, const FlightDemand& demand) {
-    std::string what = "an unknown exception";
     try {
       if constexpr (std::is_invocable_v<Compute&, const FlightDemand&>) {
         return compute(demand);
       } else {
         return compute();
       }
-    } catch (const std::exception& e) {
-      what = e.what();
     } catch (...) {
+      const std::lock_guard lock(mutex_);
+      ++stats_.exceptions;
+      return {status_of_exception(key), Retention::kNone};
     }
-    const std::lock_guard lock(mutex_);
-    ++stats_.exceptions;
-    return {
-        Status(StatusCode::kInternal, "the computation for key " + key.name() + " threw: " + what),
-        Retention::kNone};
+  }
+
+  // Of the exception that is being handled. Whatever happens, those who wait must be told.
+  static Status status_of_exception(const Key& key) noexcept {
+    try {
+      try {
+        throw;
+      } catch (const std::bad_alloc&) {
+        return Status::out_of_memory();
+      } catch (const std::exception& e) {
+        return exception_status(key, e.what());
+      } catch (...) {
+        return exception_status(key, "an unknown exception");
+      }
+    } catch (...) {
+      return Status::out_of_memory();
+    }
+  }
+
+  static Status exception_status(const Key& key, const char* what) {
+    return Status(StatusCode::kInternal,
+                  "the computation for key " + key.name() + " threw: " + what);
   }
 
   void finish(const Key& key, const std::shared_ptr<Flight>& flight, Outcome outcome) {
@@ -242,19 +260,25 @@ class SingleFlight {
     if (outcome.retention == Retention::kExpires) {
       flight->expires_at = options_.clock() + options_.lifetime;
     }
-    if (outcome.retention == Retention::kNone) {
-      erase(key, *flight);
-    } else {
-      kept_.emplace_back(key, flight);
-      if (kept_.size() > options_.max_kept) {
-        const auto& [oldest_key, oldest] = kept_.front();
-        if (const std::shared_ptr<Flight> still_there = oldest.lock()) {
-          erase(oldest_key, *still_there);
-        }
-        kept_.pop_front();
-      }
-    }
+    if (outcome.retention == Retention::kNone || !keep(key, flight)) erase(key, *flight);
     flight->finished.notify_all();
+  }
+
+  // False where there is no memory for that.
+  bool keep(const Key& key, const std::shared_ptr<Flight>& flight) {
+    try {
+      kept_.emplace_back(key, flight);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    if (kept_.size() > options_.max_kept) {
+      const auto& [oldest_key, oldest] = kept_.front();
+      if (const std::shared_ptr<Flight> still_there = oldest.lock()) {
+        erase(oldest_key, *still_there);
+      }
+      kept_.pop_front();
+    }
+    return true;
   }
 
   // Where it is still the one of its key.

@@ -51,6 +51,19 @@ Status::Status(StatusCode code, std::string message, std::string detail, Failure
       State{code, std::move(message), std::move(detail), std::move(facts)});
 }
 
+Status Status::out_of_memory() noexcept {
+  // Owned by nobody and never destroyed. The text is short enough to lie in the string itself.
+  union Kept {
+    Kept() : state{StatusCode::kInternal, "out of memory", {}, {}} {}
+    ~Kept() {}
+    State state;
+  };
+  static const Kept kept;
+  Status status;
+  status.state_ = std::shared_ptr<const State>(std::shared_ptr<const State>(), &kept.state);
+  return status;
+}
+
 const std::string& Status::message() const { return state_ ? state_->message : empty_string(); }
 const std::string& Status::detail() const { return state_ ? state_->detail : empty_string(); }
 

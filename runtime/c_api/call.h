@@ -7,7 +7,7 @@
 #include "pagejit/pagejit.h"
 #include "pagejit/status.h"
 #include "runtime/c_api/handle_table.h"
-#include "runtime/engine/guard.h"
+#include "runtime/guard.h"
 
 namespace pagejit::c_api {
 

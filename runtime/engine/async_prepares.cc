@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "runtime/guard.h"
+
 namespace pagejit {
 namespace {
 
@@ -78,14 +80,16 @@ AsyncPrepares::AsyncPrepares(int compile_threads, std::shared_ptr<CallCount> gua
              .thread_name = "pagejit-prepare"}) {}
 
 AsyncPrepares::~AsyncPrepares() {
-  std::vector<std::shared_ptr<AsyncRequest>> requests;
-  {
-    const std::lock_guard lock(table_->mutex);
-    for (const auto& [key, request] : table_->requests) requests.push_back(request);
-  }
-  for (const std::shared_ptr<AsyncRequest>& request : requests) {
-    for (const std::shared_ptr<AsyncWaiter>& waiter : request->finish()) {
-      waiter->fail(Status(StatusCode::kCancelled, "the engine is being destroyed"));
+  for (;;) {
+    std::shared_ptr<AsyncRequest> request;
+    {
+      const std::lock_guard lock(table_->mutex);
+      if (table_->requests.empty()) return;
+      request = table_->requests.begin()->second;
+    }
+    for (const std::shared_ptr<AsyncWaiter>& waiter : request->finish()) {  // leaves the table
+      waiter->fail(
+          guarded([] { return Status(StatusCode::kCancelled, "the engine is being destroyed"); }));
     }
     request->request_stop();
   }

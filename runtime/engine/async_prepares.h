@@ -128,14 +128,17 @@ class AsyncPrepares {
     bool has_joined = false;
     {
       const std::lock_guard lock(table_->mutex);
-      std::shared_ptr<AsyncRequest>& slot = table_->requests[key];
-      has_joined = slot != nullptr && slot->join(state, priority);
-      if (!has_joined) {
-        slot = std::make_shared<AsyncRequest>(table_, key);
-        slot->join(state, priority);
+      const auto found = table_->requests.find(key);
+      has_joined = found != table_->requests.end() && found->second->join(state, priority);
+      if (has_joined) {
+        request = found->second;
+      } else {
+        // In the table at last: what is there, somebody will finish.
+        request = std::make_shared<AsyncRequest>(table_, key);
+        request->join(state, priority);
+        table_->requests.insert_or_assign(key, request);
       }
-      state->request = slot;
-      request = slot;
+      state->request = request;
     }
     if (has_joined) return pool_.reconsider();  // its priority may be greater now
     const auto finish = [request](const Result<Handle>& result) {
@@ -146,7 +149,7 @@ class AsyncPrepares {
     try {
       post(request, finish, std::move(work));
     } catch (...) {  // out of memory: nobody would ever finish it
-      finish(Status(StatusCode::kInternal, "out of memory"));
+      finish(Status::out_of_memory());
     }
   }
 

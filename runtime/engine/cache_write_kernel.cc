@@ -2,9 +2,9 @@
 #include "pagejit/cache_write.h"
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/debug_report.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

@@ -5,10 +5,10 @@
 #include "pagejit/cascade.h"
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/attention_launch.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_cascade.h"
 #include "runtime/engine/merge_states_launch.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

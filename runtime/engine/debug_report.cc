@@ -4,8 +4,8 @@
 
 #include "pagejit/cache_write.h"
 #include "runtime/engine/argument_check.h"
-#include "runtime/engine/guard.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 #include "templates/shared/cache_write_params.h"
 
 namespace pagejit {

@@ -1,7 +1,7 @@
 #include "generator/families.h"
 #include "generator/renderer.h"
 #include "runtime/engine/dependencies.h"
-#include "runtime/engine/guard.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 

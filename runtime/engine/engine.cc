@@ -5,11 +5,11 @@
 #include "runtime/engine/dependencies.h"
 #include "runtime/engine/engine_impl.h"
 #include "runtime/engine/families.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/making.h"
 #include "runtime/engine/stored_kernel.h"
 #include "runtime/engine/swap_blocks.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

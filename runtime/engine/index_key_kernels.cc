@@ -4,8 +4,8 @@
 #include "pagejit/indexer.h"
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/debug_report.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_kernel.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

@@ -4,11 +4,11 @@
 #include "pagejit/indexer.h"
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/debug_report.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/indexer_launch.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/engine/row_ranges.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

@@ -7,10 +7,10 @@
 #include "pagejit/engine.h"
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/attention_launch.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/launch_check.h"
 #include "runtime/engine/loaded_attention.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "generator/families.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/repro_script.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 #include "runtime/jit/file_io.h"
 #include "runtime/metadata.h"
 

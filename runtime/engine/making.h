@@ -11,10 +11,10 @@
 #include "generator/families.h"
 #include "pagejit/engine.h"
 #include "runtime/engine/engine_impl.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_cascade.h"
 #include "runtime/engine/loaded_sparse_attention.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 

@@ -3,10 +3,10 @@
 
 #include "pagejit/merge_states.h"
 #include "runtime/engine/argument_check.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/loaded_kernel.h"
 #include "runtime/engine/merge_states_launch.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "runtime/engine/argument_check.h"
-#include "runtime/engine/guard.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

@@ -6,10 +6,10 @@
 #include "runtime/engine/argument_check.h"
 #include "runtime/engine/attention_launch.h"
 #include "runtime/engine/debug_report.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/row_ranges.h"
 #include "runtime/engine/sparse_call.h"
 #include "runtime/format.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 namespace {

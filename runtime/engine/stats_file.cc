@@ -10,8 +10,8 @@
 
 #include "cache/atomic_file.h"
 #include "cache/file_system.h"
-#include "runtime/engine/guard.h"
 #include "runtime/engine/process_mark.h"
+#include "runtime/guard.h"
 
 namespace pagejit {
 Status write_whole_file(const std::string& path, const std::string& text) {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <deque>
+#include <list>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -33,7 +33,7 @@ struct CompilePool::State {
   const pid_t pid = getpid();
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<Job> queue;
+  std::list<Job> queue;  // an empty one is made without memory
   std::vector<pthread_t> threads;
   int idle = 0;
   bool stopping = false;
@@ -82,14 +82,19 @@ CompilePool::~CompilePool() {
   // In a forked child the threads are gone: there is nothing to join, and destroying a condition
   // variable with waiters would block. The few bytes stay.
   if (state->pid != getpid()) return;
-  std::deque<Job> cancelled;
+  std::list<Job> cancelled;
   {
     std::lock_guard lock(state->mutex);
     state->stopping = true;
     cancelled.swap(state->queue);
     state->wake.notify_all();
   }
-  for (Job& job : cancelled) job.refuse(cancelled_before_begin());
+  for (Job& job : cancelled) {
+    (void)guarded([&job] {
+      job.refuse(guarded(cancelled_before_begin));
+      return Status();
+    });
+  }
   for (pthread_t thread : state->threads) pthread_join(thread, nullptr);
   delete state;
 }
@@ -131,6 +136,7 @@ void CompilePool::enqueue(Job job) {
   int error = 0;
   {
     std::lock_guard lock(state->mutex);
+    state->threads.reserve(state->threads.size() + 1);  // no thread is started and not kept
     state->queue.push_back(std::move(job));
     const bool needs_thread = state->queue.size() > static_cast<size_t>(state->idle);
     if (needs_thread && static_cast<int>(state->threads.size()) < options_.threads) {

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "pagejit/status.h"
+#include "runtime/guard.h"
 #include "runtime/jit/job_options.h"
 
 namespace pagejit::jit {
@@ -100,12 +101,12 @@ class CompilePool {
   void post(std::function<void()> work, std::function<void(const Status&)> refuse,
             JobOptions options = {}) {
     enqueue({[work = std::move(work), refuse](const std::function<void()>& on_finished) {
-               const Result<bool> done = guarded<bool>([&work] {
+               const Status done = guarded([&work] {
                  work();
-                 return true;
+                 return Status();
                });
                on_finished();
-               if (!done) refuse(done.status());
+               if (!done) refuse(done);
              },
              refuse, std::make_shared<JobOptions>(std::move(options)),
              std::make_shared<JobPhase>()});
@@ -127,18 +128,6 @@ class CompilePool {
     std::shared_ptr<JobPhase> phase;
   };
   struct State;
-
-  // Exceptions (out of memory) end here: they must not leave the library.
-  template <class T>
-  static Result<T> guarded(const std::function<Result<T>()>& work) {
-    try {
-      return work();
-    } catch (const std::exception& error) {
-      return Status(StatusCode::kInternal, std::string("a compile job threw: ") + error.what());
-    } catch (...) {
-      return Status(StatusCode::kInternal, "a compile job threw");
-    }
-  }
 
   void enqueue(Job job);
   State* new_state() const;

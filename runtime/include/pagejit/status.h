@@ -54,6 +54,8 @@ class [[nodiscard]] PAGEJIT_EXPORT Status {
   Status(StatusCode code, std::string message, std::string detail = {}, FailureFacts facts = {});
 
   static Status ok() { return {}; }
+  // kInternal, "out of memory". Allocates nothing.
+  static Status out_of_memory() noexcept;
   bool is_ok() const { return state_ == nullptr; }
   explicit operator bool() const { return is_ok(); }
 
