@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks in .deps/aarch64 what pagejit is cross-built with for aarch64: Debian's arm64 packages of the libraries that
-# tools/setup.sh installs for this machine (19 MB with the lists of packages). apt works with a state of its own: nothing is
+# Unpacks in .deps/aarch64 what pagejit is cross-built and tested with for aarch64: Debian's arm64 packages of the libraries
+# that tools/setup.sh installs for this machine (19 MB with the lists of packages). apt works with a state of its own: nothing is
 # installed, and this machine's list of architectures stays as it is. Needs no root.
 #
 #   tools/aarch64_root.sh [--check]        --check: exit 1 where it is missing
@@ -8,10 +8,12 @@ set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 target=$deps/aarch64
+packages=(libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
+  libsodium23)
 
 case "${1:-}" in
   "") ;;
-  --check) [ -e "$target/complete" ]; exit ;;
+  --check) [ "$(cat "$target/complete" 2>/dev/null)" = "${packages[*]}" ]; exit ;;
   *) fail "unknown argument $1 (known: --check)" ;;
 esac
 
@@ -26,7 +28,6 @@ apt=(apt-get -q -y -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o "Di
   -o "Dir::Cache::archives=$state/archives" -o "APT::Sandbox::User=" -o Acquire::Languages=none -o Debug::NoLocking=1)
 log=$state/log
 "${apt[@]}" update >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "apt-get update failed for arm64"; }
-"${apt[@]}" --no-install-recommends --download-only install libssl-dev libgtest-dev libgmock-dev libbenchmark-dev \
-  libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "apt-get failed for arm64"; }
+"${apt[@]}" --no-install-recommends --download-only install "${packages[@]}" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "apt-get failed for arm64"; }
 for package in "$state"/archives/*.deb; do dpkg-deb -x "$package" "$target"; done
-touch "$target/complete"
+echo "${packages[*]}" >"$target/complete"

@@ -17,9 +17,12 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
-# Programs of the target run under qemu-user where it is installed; the cross compiler brings their C and C++ library.
+# Programs of the target run under qemu-user where it is installed; the cross compiler brings their C and C++ library, the root
+# what they open at run time.
 find_program(PAGEJIT_QEMU_AARCH64 NAMES qemu-aarch64 qemu-aarch64-static)
 mark_as_advanced(PAGEJIT_QEMU_AARCH64)
 if(PAGEJIT_QEMU_AARCH64)
-  set(CMAKE_CROSSCOMPILING_EMULATOR "${PAGEJIT_QEMU_AARCH64}" -L /usr/aarch64-linux-gnu)
+  list(GET CMAKE_FIND_ROOT_PATH 0 _root)
+  set(CMAKE_CROSSCOMPILING_EMULATOR "${PAGEJIT_QEMU_AARCH64}" -L /usr/aarch64-linux-gnu
+    -E "LD_LIBRARY_PATH=${_root}/usr/lib/aarch64-linux-gnu")
 endif()
