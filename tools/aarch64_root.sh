@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Unpacks in .deps/aarch64 what pagejit is cross-built and tested with for aarch64: Debian's arm64 packages of the libraries
-# that tools/setup.sh installs for this machine (19 MB with the lists of packages). apt works with a state of its own: nothing is
-# installed, and this machine's list of architectures stays as it is. Needs no root.
+# that tools/setup.sh installs for this machine. apt works with a state of its own: nothing is installed, and this machine's
+# list of architectures stays as it is. Needs no root.
 #
 #   tools/aarch64_root.sh [--check]        --check: exit 1 where it is missing
 set -euo pipefail
@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 target=$deps/aarch64
 packages=(libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
-  libsodium23)
+  libcurl4 libsodium23)
 
 case "${1:-}" in
   "") ;;

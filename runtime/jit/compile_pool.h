@@ -108,7 +108,7 @@ class CompilePool {
                on_finished();
                if (!done) refuse(done);
              },
-             refuse, std::make_shared<JobOptions>(std::move(options)),
+             std::move(refuse), std::make_shared<JobOptions>(std::move(options)),
              std::make_shared<JobPhase>()});
   }
 
