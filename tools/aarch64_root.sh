@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 target=$deps/aarch64
 packages=(libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
-  libcurl4 libsodium23)
+  libsodium23)
 
 case "${1:-}" in
   "") ;;

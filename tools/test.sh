@@ -87,7 +87,7 @@ say "$(sum_up release)"
 
 if [ "$sanitizers" = yes ]; then
   begin=$(now)
-  build asan --target cache_test generator_test jit_test remote_test runtime_test async_test observation_test \
+  build asan --target cache_test generator_test jit_test runtime_test async_test observation_test \
     c_api_test models_test manifest_test pagejit_emulator_test attention_sweep_test ragged_test latent_test
   say "sanitizer build: $(seconds_since "$begin") s"
   # The library's host code. What runs device code on the emulator's fibers, compiles many kernels or needs the plain
@@ -111,7 +111,7 @@ fi
 
 if [ "$cross" = yes ]; then
   begin=$(now)
-  build aarch64 --target pagejit pagejit_emulator cache_test generator_test jit_test remote_test runtime_test observation_test \
+  build aarch64 --target pagejit pagejit_emulator cache_test generator_test jit_test runtime_test observation_test \
     tuned_test c_api_test models_test manifest_test fiber_test cross_consumer cross_decoder c_api_headers
   say "aarch64 build: $(seconds_since "$begin") s"
   begin=$(now)
@@ -133,7 +133,7 @@ if [ "$cross" = yes ]; then
     SubprocessTest.LeaksNoDescriptor
     SubprocessTest.MissingProgramIsAnError
     TraceTest.MoreKernelsThanAListHasAreRefused)
-  run_tests aarch64 -L '^(cache|generator|runtime|jit|remote|c_api|models|manifest|cross)$' \
+  run_tests aarch64 -L '^(cache|generator|runtime|jit|c_api|models|manifest|cross)$' \
     -LE '^(gpu|long|nvrtc|plain)$' -E "^($(IFS='|'; echo "${left_out[*]}"))" || status=$?
   say "aarch64 tests under qemu-user: $(seconds_since "$begin") s, exit status $status"
 fi
