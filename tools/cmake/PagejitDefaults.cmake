@@ -3,6 +3,9 @@ if(PAGEJIT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
 
+# Each source has names of its own, whatever a project around this one does with its sources.
+set(CMAKE_UNITY_BUILD OFF)
+
 add_library(pagejit_flags INTERFACE)
 target_compile_features(pagejit_flags INTERFACE cxx_std_20)
 target_include_directories(pagejit_flags INTERFACE "${PROJECT_SOURCE_DIR}"
