@@ -15,8 +15,9 @@ BlockSparseArgs block_sparse_of(const pagejit_block_sparse_args& from) {
 
 Status AttentionFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_kernel_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_kernel_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_kernel_spec");
   to->queries = fields.enumerator("queries", known->queries, QueryLengths::kShared);
   to->q_dtype = fields.enumerator("q_dtype", known->q_dtype, DataType::kInt4);
@@ -81,8 +82,9 @@ pagejit_kernel_spec AttentionFamily::to_c(const Spec& from) {
 
 Status AttentionFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_attention_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_attention_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_attention_args");
   to->q = known->q;
   to->q_stride_token = known->q_stride_token;

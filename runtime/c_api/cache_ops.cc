@@ -4,8 +4,9 @@ namespace pagejit::c_api {
 
 Status CopyBlocksFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_copy_blocks_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_copy_blocks_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_copy_blocks_spec");
   to->alignment = known->alignment;
   to->debug = fields.flag("debug", known->debug);
@@ -22,8 +23,9 @@ pagejit_copy_blocks_spec CopyBlocksFamily::to_c(const Spec& from) {
 
 Status CopyBlocksFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_copy_blocks_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_copy_blocks_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_copy_blocks_args");
   to->caches = known->caches;
   to->num_caches = known->num_caches;
@@ -45,8 +47,9 @@ pagejit_copy_blocks_args CopyBlocksFamily::default_args() {
 
 Status GatherCacheFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_gather_cache_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_gather_cache_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_gather_cache_spec");
   to->kv_dtype = fields.enumerator("kv_dtype", known->kv_dtype, DataType::kInt4);
   to->out_dtype = fields.enumerator("out_dtype", known->out_dtype, DataType::kInt4);
@@ -78,8 +81,9 @@ pagejit_gather_cache_spec GatherCacheFamily::to_c(const Spec& from) {
 
 Status GatherCacheFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_gather_cache_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_gather_cache_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_gather_cache_args");
   to->k_cache = known->k_cache;
   to->v_cache = known->v_cache;
@@ -114,8 +118,9 @@ pagejit_gather_cache_args GatherCacheFamily::default_args() {
 
 Status ConvertFloat8Family::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_convert_float8_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_convert_float8_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_convert_float8_spec");
   to->from_dtype = fields.enumerator("from_dtype", known->from_dtype, DataType::kInt4);
   to->to_dtype = fields.enumerator("to_dtype", known->to_dtype, DataType::kInt4);
@@ -132,8 +137,9 @@ pagejit_convert_float8_spec ConvertFloat8Family::to_c(const Spec& from) {
 
 Status ConvertFloat8Family::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_convert_float8_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_convert_float8_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_convert_float8_args");
   to->from = known->from;
   to->to = known->to;
@@ -155,8 +161,10 @@ namespace {
 
 Status read_swap(const pagejit_swap_blocks_args* from, SwapBlocksArgs* to) {
   pagejit_swap_blocks_args copy;
-  const pagejit_swap_blocks_args* known = nullptr;
-  if (Status s = open_struct("pagejit_swap_blocks_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const pagejit_swap_blocks_args* known =
+      open_struct("pagejit_swap_blocks_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_swap_blocks_args");
   to->direction = fields.enumerator("direction", known->direction, SwapDirection::kDeviceToDevice);
   to->from = known->from;

@@ -4,8 +4,9 @@ namespace pagejit::c_api {
 
 Status CacheWriteFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_cache_write_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_cache_write_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_cache_write_spec");
   to->dtype = fields.enumerator("dtype", known->dtype, DataType::kInt4);
   to->kv_dtype = fields.enumerator("kv_dtype", known->kv_dtype, DataType::kInt4);
@@ -45,8 +46,9 @@ pagejit_cache_write_spec CacheWriteFamily::to_c(const Spec& from) {
 
 Status CacheWriteFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_cache_write_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_cache_write_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_cache_write_args");
   to->key = known->key;
   to->value = known->value;

@@ -62,7 +62,8 @@ Status hand_out(Kind kind, Object object, CHandle** out) {
     delete owned;
     return Status(StatusCode::kInternal, "no room for another handle");
   }
-  *out = reinterpret_cast<CHandle*>(value);
+  // A number that looks like a pointer.
+  *out = reinterpret_cast<CHandle*>(value);  // NOLINT(performance-no-int-to-ptr)
   return {};
 }
 

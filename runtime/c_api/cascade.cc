@@ -6,8 +6,9 @@ namespace {
 
 Status read_level(const pagejit_cascade_level* from, CascadeLevel* to) {
   pagejit_cascade_level copy;
-  const pagejit_cascade_level* known = nullptr;
-  if (Status s = open_struct("pagejit_cascade_level", from, &copy, &known); !s) return s;
+  Status refusal;
+  const pagejit_cascade_level* known = open_struct("pagejit_cascade_level", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_cascade_level");
   to->query_start_loc = known->query_start_loc;
   to->num_seqs = known->num_seqs;
@@ -48,8 +49,9 @@ Status read_levels(const pagejit_cascade_args& from, CascadeArgsWithRoom* to) {
 
 Status CascadeFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_cascade_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_cascade_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   return AttentionFamily::to_cpp(known->attention, &to->attention);
 }
 
@@ -61,8 +63,9 @@ pagejit_cascade_spec CascadeFamily::to_c(const Spec& /*from*/) {
 
 Status CascadeFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_cascade_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_cascade_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_cascade_args");
   to->num_levels = known->num_levels;
   to->q = known->q;

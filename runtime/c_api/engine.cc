@@ -8,8 +8,10 @@ namespace pagejit::c_api {
 Status to_cpp(const pagejit_prepare_options* from, AsyncOptions* to) {
   if (from == nullptr) return {};
   pagejit_prepare_options copy;
-  const pagejit_prepare_options* known = nullptr;
-  if (Status s = open_struct("pagejit_prepare_options", from, &copy, &known); !s) return s;
+  Status refusal;
+  const pagejit_prepare_options* known =
+      open_struct("pagejit_prepare_options", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_prepare_options");
   to->priority = fields.enumerator("priority", known->priority, JobPriority::kUrgent);
   to->stream = known->stream;

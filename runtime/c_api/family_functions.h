@@ -9,6 +9,9 @@
 #include "runtime/c_api/families.h"
 #include "runtime/c_api/family.h"
 
+// The parameters are parts of names and types, which take no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+
 // Of a spec, e.g. pagejit_kernel_spec, and of the arguments of its launches.
 #define PAGEJIT_C_SPEC_FUNCTIONS(Family, spec_name, args_name)                                    \
   pagejit_status spec_name##_init(spec_name* spec, size_t struct_size) {                          \
@@ -110,3 +113,5 @@
     return pagejit::c_api::read_debug_report<pagejit::c_api::Family>(kernel, workspace, stream,    \
                                                                      error);                       \
   }
+
+// NOLINTEND(bugprone-macro-parentheses)

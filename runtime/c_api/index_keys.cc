@@ -4,8 +4,9 @@ namespace pagejit::c_api {
 
 Status IndexKeyWriteFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_index_key_write_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_index_key_write_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_index_key_write_spec");
   to->dtype = fields.enumerator("dtype", known->dtype, DataType::kInt4);
   to->head_size = known->head_size;
@@ -33,8 +34,9 @@ pagejit_index_key_write_spec IndexKeyWriteFamily::to_c(const Spec& from) {
 
 Status IndexKeyWriteFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_index_key_write_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_index_key_write_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_index_key_write_args");
   to->k = known->k;
   to->k_stride_token = known->k_stride_token;
@@ -56,8 +58,9 @@ pagejit_index_key_write_args IndexKeyWriteFamily::default_args() {
 
 Status IndexKeyGatherFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_index_key_gather_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_index_key_gather_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_index_key_gather_spec");
   to->head_size = known->head_size;
   to->quant_block_size = known->quant_block_size;
@@ -81,8 +84,9 @@ pagejit_index_key_gather_spec IndexKeyGatherFamily::to_c(const Spec& from) {
 
 Status IndexKeyGatherFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_index_key_gather_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_index_key_gather_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   to->cache = known->cache;
   to->block_stride_bytes = known->block_stride_bytes;
   to->block_table = known->block_table;

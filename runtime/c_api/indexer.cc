@@ -11,8 +11,9 @@ IndexRowRanges to_cpp(const pagejit_index_row_ranges& from) {
 
 Status IndexLogitsFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_index_logits_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_index_logits_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_index_logits_spec");
   to->num_heads = known->num_heads;
   to->head_size = known->head_size;
@@ -36,8 +37,9 @@ pagejit_index_logits_spec IndexLogitsFamily::to_c(const Spec& from) {
 
 Status IndexLogitsFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_index_logits_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_index_logits_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_index_logits_args");
   to->q = known->q;
   to->q_stride_row = known->q_stride_row;
@@ -72,8 +74,9 @@ pagejit_index_logits_args IndexLogitsFamily::default_args() {
 
 Status TopKFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_top_k_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_top_k_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_top_k_spec");
   to->row_alignment = known->row_alignment;
   to->debug = fields.flag("debug", known->debug);
@@ -90,8 +93,9 @@ pagejit_top_k_spec TopKFamily::to_c(const Spec& from) {
 
 Status TopKFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_top_k_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_top_k_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_top_k_args");
   to->logits = known->logits;
   to->logits_stride = known->logits_stride;

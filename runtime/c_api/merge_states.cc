@@ -4,8 +4,9 @@ namespace pagejit::c_api {
 
 Status MergeStatesFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_merge_states_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_merge_states_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_merge_states_spec");
   to->in_dtype = fields.enumerator("in_dtype", known->in_dtype, DataType::kInt4);
   to->out_dtype = fields.enumerator("out_dtype", known->out_dtype, DataType::kInt4);
@@ -29,8 +30,9 @@ pagejit_merge_states_spec MergeStatesFamily::to_c(const Spec& from) {
 
 Status MergeStatesFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_merge_states_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_merge_states_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_merge_states_args");
   to->v = known->v;
   to->lse = known->lse;

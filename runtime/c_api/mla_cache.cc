@@ -4,8 +4,9 @@ namespace pagejit::c_api {
 
 Status MlaCacheWriteFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_mla_cache_write_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_mla_cache_write_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_mla_cache_write_spec");
   to->dtype = fields.enumerator("dtype", known->dtype, DataType::kInt4);
   to->format = fields.enumerator("format", known->format, MlaFormat::kDsMla);
@@ -41,8 +42,9 @@ pagejit_mla_cache_write_spec MlaCacheWriteFamily::to_c(const Spec& from) {
 
 Status MlaCacheWriteFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_mla_cache_write_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_mla_cache_write_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_mla_cache_write_args");
   to->kv_c = known->kv_c;
   to->k_pe = known->k_pe;

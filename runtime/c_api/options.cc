@@ -67,8 +67,10 @@ const char* pointer_to(const std::string& text) { return text.empty() ? nullptr 
 
 Status to_cpp(const pagejit_engine_options* from, EngineOptions* to) {
   pagejit_engine_options copy;
-  const pagejit_engine_options* known = nullptr;
-  if (Status s = open_struct("pagejit_engine_options", from, &copy, &known); !s) return s;
+  Status refusal;
+  const pagejit_engine_options* known =
+      open_struct("pagejit_engine_options", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_engine_options");
   read_text(known->driver, to->driver);
   to->allow_emulator = fields.flag("allow_emulator", known->allow_emulator);

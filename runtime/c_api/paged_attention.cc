@@ -9,8 +9,10 @@ namespace {
 
 Status read_args(const pagejit_paged_attention_args* from, PagedAttentionArgs* to) {
   pagejit_paged_attention_args copy;
-  const pagejit_paged_attention_args* known = nullptr;
-  if (Status s = open_struct("pagejit_paged_attention_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const pagejit_paged_attention_args* known =
+      open_struct("pagejit_paged_attention_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   if (Status s = need(known->kv_cache_dtype, "kv_cache_dtype"); !s) return s;
   Fields fields("pagejit_paged_attention_args");
   to->out = known->out;

@@ -4,8 +4,9 @@ namespace pagejit::c_api {
 
 Status SparseAttentionFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
-  const CSpec* known = nullptr;
-  if (Status s = open_struct("pagejit_sparse_attention_spec", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CSpec* known = open_struct("pagejit_sparse_attention_spec", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_sparse_attention_spec");
   to->index_num_heads = known->index_num_heads;
   to->index_head_size = known->index_head_size;
@@ -26,8 +27,9 @@ pagejit_sparse_attention_spec SparseAttentionFamily::to_c(const Spec& from) {
 
 Status SparseAttentionFamily::to_cpp(const CArgs* from, Args* to) {
   CArgs copy;
-  const CArgs* known = nullptr;
-  if (Status s = open_struct("pagejit_sparse_attention_args", from, &copy, &known); !s) return s;
+  Status refusal;
+  const CArgs* known = open_struct("pagejit_sparse_attention_args", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_sparse_attention_args");
   to->num_rows = known->num_rows;
   to->top_k = known->top_k;

@@ -24,26 +24,28 @@ Status check_struct_size(const char* name, size_t given, size_t first, size_t kn
 // kUnsupported where a byte of [known, given) is not 0.
 Status check_unknown_bytes(const char* name, const void* fields, size_t given, size_t known);
 
-// A struct of the caller's: null, its size, what this version does not know. Then *known is the
-// struct with all fields of this version: its own memory, or `copy` where the caller's is of an
-// older version, with 0 in what it does not have.
+// A struct of the caller's: null, its size, what this version does not know. The struct with all
+// fields of this version: its own memory, or `copy` where the caller's is of an older version, with
+// 0 in what it does not have. Null where it is refused, and *refusal says why.
 template <class Struct>
-Status open_struct(const char* name, const Struct* given, Struct* copy, const Struct** known) {
-  if (given == nullptr) return null_argument(name);
+const Struct* open_struct(const char* name, const Struct* given, Struct* copy, Status* refusal) {
+  if (given == nullptr) {
+    *refusal = null_argument(name);
+    return nullptr;
+  }
   const size_t size = given->struct_size;
   if (size == sizeof(Struct)) [[likely]] {
-    *known = given;
-    return {};
+    return given;
   }
-  if (Status s = check_struct_size(name, size, kFirstSize<Struct>, sizeof(Struct)); !s) return s;
+  *refusal = check_struct_size(name, size, kFirstSize<Struct>, sizeof(Struct));
+  if (!*refusal) return nullptr;
   if (size > sizeof(Struct)) {
-    *known = given;
-    return check_unknown_bytes(name, given, size, sizeof(Struct));
+    *refusal = check_unknown_bytes(name, given, size, sizeof(Struct));
+    return *refusal ? given : nullptr;
   }
   std::memset(static_cast<void*>(copy), 0, sizeof(Struct));
   std::memcpy(static_cast<void*>(copy), given, size);
-  *known = copy;
-  return {};
+  return copy;
 }
 
 // A struct that is to be filled. Null where `optional`, too.

@@ -16,8 +16,9 @@ void copy_text(const std::string& from, char (&to)[kSize]) {
 
 Status to_cpp(const pagejit_target* from, Target* to) {
   pagejit_target copy;
-  const pagejit_target* known = nullptr;
-  if (Status s = open_struct("pagejit_target", from, &copy, &known); !s) return s;
+  Status refusal;
+  const pagejit_target* known = open_struct("pagejit_target", from, &copy, &refusal);
+  if (known == nullptr) return refusal;
   Fields fields("pagejit_target");
   to->kind = fields.enumerator("kind", known->kind, TargetKind::kHost);
   to->sm = known->sm;
