@@ -74,9 +74,9 @@ void release_warp() {
   Thread& self = m.current();
   Warp& warp = *self.warp;
   warp.arrived = 0;
-  const int first = warp.idx * kWarpSize;
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    Thread* thread = warp.cta->threads[static_cast<size_t>(first + lane)].get();
+  const size_t first = static_cast<size_t>(warp.idx) * kWarpSize;
+  for (size_t lane = 0; lane < kWarpSize; ++lane) {
+    Thread* thread = warp.cta->threads[first + lane].get();
     if (thread != &self) m.ready(thread);
   }
 }

@@ -28,9 +28,9 @@ struct FiberContext {
 };
 
 // Kernels need little: 64 KiB are enough even at -O0 and under AddressSanitizer.
-constexpr size_t kFiberStackBytes = 64 * 1024;
+constexpr size_t kFiberStackBytes = size_t{64} * 1024;
 // One page is not enough: a large frame would jump over it.
-constexpr size_t kFiberGuardBytes = 256 * 1024;
+constexpr size_t kFiberGuardBytes = size_t{256} * 1024;
 
 // Makes `context` start at entry() on the given stack of kFiberStackBytes at its next switch. entry
 // must not return.

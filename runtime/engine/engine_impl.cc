@@ -125,7 +125,7 @@ Status Engine::Impl::check_capture(const OpenDriver& opened, const DeviceContext
 
   Result<std::vector<Target>> targets = targets_of(where.info, driver);
   if (!targets) return targets.status();
-  const Status denied = report.denied_in_capture();
+  Status denied = report.denied_in_capture();
   ++denied_in_capture;
   report.refused(targets->front(), "", stopwatch.milliseconds(), denied);
   return denied;

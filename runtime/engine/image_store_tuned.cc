@@ -60,7 +60,9 @@ std::vector<FoundRecord> ImageStore::find_records(std::string_view spec, const T
       take_record(best, origin, &records);
     }
     for (const auto& [key, entry] : seen) {
-      const auto same = [&](const FoundRecord& other) { return other.entry->key == key; };
+      const auto same = [&wanted = key](const FoundRecord& other) {
+        return other.entry->key == wanted;
+      };
       if (std::any_of(records.begin(), records.end(), same)) continue;  // of an earlier layer
       take_record({.outcome = cache::LookupOutcome::kHit, .entry = entry, .status = {}}, origin,
                   &records);

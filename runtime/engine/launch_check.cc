@@ -41,7 +41,7 @@ const void* value_cache(const pagejit_shared::AttentionConfig& config, const Att
 
 // What one cp.async moves.
 int64_t kv_copy_elements(const pagejit_shared::AttentionConfig& config) {
-  return pagejit_shared::kv_copy_bytes(config) / pagejit_shared::kv_bytes(config) *
+  return int64_t{pagejit_shared::kv_copy_bytes(config) / pagejit_shared::kv_bytes(config)} *
          pagejit_shared::elements_per_unit(config.kv_type);
 }
 

@@ -81,10 +81,10 @@ class CompilePool {
   CompilePool& operator=(const CompilePool&) = delete;
 
   template <class T>
-  PendingJob<T> submit(std::function<Result<T>()> work, JobOptions options = {}) {
+  PendingJob<T> submit(std::function<Result<T>()> work, const JobOptions& options = {}) {
     PendingJob<T> pending;
     auto shared = pending.shared_;
-    shared->options = std::move(options);
+    shared->options = options;
     enqueue({[shared, work = std::move(work)](const std::function<void()>& on_finished) {
                Result<T> result = guarded(work);
                on_finished();

@@ -6,8 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What libpagejit.so offers to C. Nothing is ever thrown through it.
-#if defined(__GNUC__)
+// What libpagejit.so offers to C. Nothing is ever thrown through it; as C++, clang would have each
+// definition say so again.
+#if defined(__clang__) && defined(__cplusplus)
+#define PAGEJIT_API __attribute__((visibility("default")))
+#elif defined(__GNUC__)
 #define PAGEJIT_API __attribute__((visibility("default"), nothrow))
 #else
 #define PAGEJIT_API
