@@ -44,8 +44,14 @@ Copy copy_of(const SwapBlocksArgs& args, int pair) {
     return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(base)) +
            static_cast<CUdeviceptr>(block * stride);
   };
-  return {address(args.from, args.pairs[2 * pair], args.from_stride_bytes),
-          address(args.to, args.pairs[2 * pair + 1], args.to_stride_bytes)};
+  const size_t at = 2 * static_cast<size_t>(pair);
+  return {address(args.from, args.pairs[at], args.from_stride_bytes),
+          address(args.to, args.pairs[at + 1], args.to_stride_bytes)};
+}
+
+// Of the host: it was a pointer before.
+void* host_pointer(CUdeviceptr address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
 CUresult copy_one(const Driver& driver, const SwapBlocksArgs& args, const Copy& copy,
@@ -53,10 +59,9 @@ CUresult copy_one(const Driver& driver, const SwapBlocksArgs& args, const Copy& 
   const auto bytes = static_cast<size_t>(args.block_bytes);
   switch (args.direction) {
     case SwapDirection::kDeviceToHost:
-      return driver.cuMemcpyDtoHAsync(reinterpret_cast<void*>(copy.to), copy.from, bytes, stream);
+      return driver.cuMemcpyDtoHAsync(host_pointer(copy.to), copy.from, bytes, stream);
     case SwapDirection::kHostToDevice:
-      return driver.cuMemcpyHtoDAsync(copy.to, reinterpret_cast<const void*>(copy.from), bytes,
-                                      stream);
+      return driver.cuMemcpyHtoDAsync(copy.to, host_pointer(copy.from), bytes, stream);
     case SwapDirection::kDeviceToDevice:
       break;
   }

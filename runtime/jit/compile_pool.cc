@@ -134,6 +134,7 @@ void CompilePool::enqueue(Job job) {
     return;
   }
   int error = 0;
+  std::optional<Job> refused;
   {
     std::lock_guard lock(state->mutex);
     state->threads.reserve(state->threads.size() + 1);  // no thread is started and not kept
@@ -158,16 +159,15 @@ void CompilePool::enqueue(Job job) {
       }
     }
     if (!state->threads.empty()) {
-      error = 0;  // one thread is enough to go on
-      state->wake.notify_one();
+      state->wake.notify_one();  // one thread is enough to go on
     } else {
-      job = std::move(state->queue.back());
+      refused = std::move(state->queue.back());
       state->queue.pop_back();
     }
   }
-  if (error != 0) {
-    job.refuse(Status(StatusCode::kCompilerUnavailable,
-                      "cannot start a thread to compile with: " + errno_text(error)));
+  if (refused) {
+    refused->refuse(Status(StatusCode::kCompilerUnavailable,
+                           "cannot start a thread to compile with: " + errno_text(error)));
   }
 }
 

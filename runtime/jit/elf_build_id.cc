@@ -17,7 +17,7 @@ namespace {
 // Bounds for files that are no ELF files of a compiler at all: a shared library has some 10 program
 // headers, some 40 sections, and notes of less than 1 KiB.
 constexpr size_t kMaxHeaders = 512;
-constexpr uint64_t kMaxNoteBytes = 64 * 1024;
+constexpr uint64_t kMaxNoteBytes = uint64_t{64} * 1024;
 // 20 (SHA-1) is usual, 16 (MD5) and 32 exist.
 constexpr uint32_t kMinIdBytes = 8;
 constexpr uint32_t kMaxIdBytes = 64;

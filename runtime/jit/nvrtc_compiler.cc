@@ -56,6 +56,7 @@ class Program {
       if (result != kNvrtcSuccess) return result;
     }
     std::vector<const char*> words;
+    words.reserve(options.size());
     for (const std::string& option : options) words.push_back(option.c_str());
     return api_.compile_program(program_, static_cast<int>(words.size()), words.data());
   }
