@@ -63,7 +63,7 @@ Status hand_out(Kind kind, Object object, CHandle** out) {
     return Status(StatusCode::kInternal, "no room for another handle");
   }
   // A number that looks like a pointer.
-  *out = reinterpret_cast<CHandle*>(value);  // NOLINT(performance-no-int-to-ptr)
+  *out = reinterpret_cast<CHandle*>(value);
   return {};
 }
 

@@ -28,7 +28,7 @@ class Site {
     const int line = static_cast<int>(bits_ & 0xffff);
     // A return address lies behind the call that it names.
     if (line == 0) return image.source_line(pointer - 1);
-    // The pointer that the constructor put there. NOLINTNEXTLINE(performance-no-int-to-ptr)
+    // The pointer that the constructor put there.
     return line_text({reinterpret_cast<const char*>(pointer), line});
   }
 

@@ -50,9 +50,7 @@ Copy copy_of(const SwapBlocksArgs& args, int pair) {
 }
 
 // Of the host: it was a pointer before.
-void* host_pointer(CUdeviceptr address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
-}
+void* host_pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 CUresult copy_one(const Driver& driver, const SwapBlocksArgs& args, const Copy& copy,
                   CUstream stream) {

@@ -23,7 +23,7 @@ concept Sized = requires(T value) {
 
 template <class T>
 T* as_handle(uint64_t value) {
-  return reinterpret_cast<T*>(value);  // NOLINT(performance-no-int-to-ptr)
+  return reinterpret_cast<T*>(value);
 }
 
 // A handle of each kind.

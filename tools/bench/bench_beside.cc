@@ -53,6 +53,7 @@ class TemporaryFolder {
 // In a process group of its own, which can be ended as a whole. errno, or 0.
 int spawn_group(const std::vector<std::string>& words, bool lines_to_err, pid_t* child) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

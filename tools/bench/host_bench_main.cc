@@ -170,7 +170,7 @@ struct LaunchSetup {
 // Pointers that the stub never follows.
 template <class T>
 T* fake_pointer(uintptr_t value) {
-  return reinterpret_cast<T*>(value);  // NOLINT(performance-no-int-to-ptr)
+  return reinterpret_cast<T*>(value);
 }
 
 // For the arguments of both languages, whose fields have the same names.
