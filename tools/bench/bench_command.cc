@@ -96,7 +96,7 @@ Status run_attention_suite(const Suite& suite, BenchDevice& device, CommandConte
   const double read = run->environment.read_tb_per_s;
   double contiguous_us = 0;
   for (const AttentionBenchCase& c : suite.cases()) {
-    if (const Status status = check_interrupt(context); !status) return status;
+    if (Status status = check_interrupt(context); !status) return status;
     const Result<AttentionBenchResult> r = run_attention_bench(device, c);
     if (!r) return r.status();
     BenchResult result = to_bench_result(*r, suite.name);
@@ -134,7 +134,7 @@ Status run_cascade_suite(BenchDevice& device, CommandContext& context, bool is_q
                    {"speedup", Align::kRight},
                    {"goal"}});
   for (const CascadeBenchCase& c : cascade_cases()) {
-    if (const Status status = check_interrupt(context); !status) return status;
+    if (Status status = check_interrupt(context); !status) return status;
     const Result<CascadeBenchResult> r = run_cascade_bench(device, c);
     if (!r) return r.status();
     BenchResult result = to_bench_result(*r);

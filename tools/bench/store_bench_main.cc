@@ -53,6 +53,7 @@ int child_make(const std::string& cache_dir, int num_threads, int compile_thread
   const std::vector<KernelSpec> specs = make_specs(num_kernels);
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(num_threads));
   for (int thread = 0; thread < num_threads; ++thread) {
     threads.emplace_back([&, thread] {
       const size_t first =
