@@ -24,7 +24,7 @@ Result<std::unique_ptr<CheckSession>> CheckSession::open(
     // Read once, when the emulator is opened; a GPU's driver does not know it.
     setenv("PAGEJIT_EMULATOR_SM", std::to_string(asked->sm).c_str(), 1);
   }
-  Result<EngineOptions> options = make_engine_options(flags.engine, on_log);
+  Result<EngineOptions> options = make_engine_options(flags.engine, std::move(on_log));
   if (!options) return options.status();
   if (flags.engine.driver) {
     options->allow_emulator = false;

@@ -1,6 +1,7 @@
 // `pagejit demo`: from published models to checked kernels, in one table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -94,7 +95,7 @@ class Demo {
         fail_once(Status(StatusCode::kCacheError,
                          "a kernel that was compiled just now was not in the cache"));
       }
-      compiled.add(std::to_string(static_cast<int>(first->compile_ms + 0.5)));
+      compiled.add(std::to_string(std::lround(first->compile_ms)));
       cached.add(format_ms(second->prepare_ms));
       registers.add(std::to_string(first->registers));
       shared.add(std::to_string(first->shared_bytes / 1024));

@@ -34,7 +34,7 @@ void handle(int signal, void (*handler)(int), int flags) {
 
 int main(int argc, char** argv) {
   static_assert(std::atomic<bool>::is_always_lock_free);
-  using namespace pagejit;
+  namespace cli = pagejit::cli;
   cli::reserve_standard_descriptors();
   // The second Ctrl-C ends the program at once; system calls of the first one's job go on.
   handle(SIGINT, on_interrupt, SA_RESETHAND | SA_RESTART);
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   std::ostream out(&out_buffer);
   std::ostream err(&err_buffer);
   err << std::unitbuf;
-  const Environment environment = process_environment();
+  const pagejit::Environment environment = pagejit::process_environment();
   cli::CommandContext context{.out = out,
                               .err = err,
                               .interrupted = interrupted,
@@ -60,9 +60,9 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
   } else if (out_buffer.error() != 0) {
-    context.fail(
-        Status(StatusCode::kCacheError, std::string("the standard output cannot be written: ") +
-                                            std::strerror(out_buffer.error())));
+    context.fail(pagejit::Status(pagejit::StatusCode::kCacheError,
+                                 std::string("the standard output cannot be written: ") +
+                                     std::strerror(out_buffer.error())));
     code = static_cast<int>(context.exit_code);
   }
   return code;

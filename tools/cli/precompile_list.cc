@@ -37,7 +37,7 @@ Status add_work(const ListFlags& flags, Engine& engine, PrecompileList* list) {
   list->unsupported = std::move(work->unsupported);
   for (const Target& target : *targets) {
     for (const KernelSpec& spec : work->specs()) {
-      const Status status = supports(spec, target);
+      Status status = supports(spec, target);
       if (status) {
         list->jobs.push_back({spec, target});
         continue;
@@ -120,8 +120,8 @@ Result<PrecompileList> make_precompile_list(const ListFlags& flags, Engine& engi
                         std::to_string(all) + " kernels\n";
   }
   list.jobs.clear();
-  for (ListedKernel& kernel : kernels) {
-    list.jobs.push_back({std::move(kernel.spec), kernel.target});
+  for (const ListedKernel& kernel : kernels) {
+    list.jobs.push_back({kernel.spec, kernel.target});
   }
   return list;
 }

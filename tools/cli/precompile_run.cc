@@ -69,6 +69,7 @@ std::vector<PrecompileOutcome> run_precompile(const std::vector<PrecompileJob>& 
                                               const std::atomic<bool>& interrupted,
                                               Progress* progress) {
   std::vector<PrecompileOutcome> outcomes;
+  outcomes.reserve(jobs.size());
   for (const PrecompileJob& job : jobs) outcomes.push_back({job, std::nullopt});
   std::atomic<size_t> next{0};
   const auto work = [&] {
