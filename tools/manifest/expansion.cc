@@ -42,7 +42,7 @@ Status Expansion::add_of_model(const EntryOptions& entry, const std::string& mod
   for (const Target& target : entry.targets) {
     EntryOptions one = entry;
     one.targets = {target};
-    const Status status = add(one, spec);
+    Status status = add(one, spec);
     if (status) continue;
     if (status.code() != StatusCode::kUnsupported) return status;
     add_unsupported(model + ": " + text_of(spec) + ": " + status.message());

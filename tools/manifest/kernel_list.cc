@@ -27,8 +27,8 @@ bool read_number(std::string_view text, int* number) {
 
 }  // namespace
 
-ListedKernel::ListedKernel(AnySpec any, const Target& for_target)
-    : spec(std::move(any)), target(for_target), text(text_of(spec)) {}
+ListedKernel::ListedKernel(const AnySpec& any, const Target& for_target)
+    : spec(any), target(for_target), text(text_of(spec)) {}
 
 bool operator<(const ListedKernel& a, const ListedKernel& b) {
   if (const int order = a.text.compare(b.text); order != 0) return order < 0;

@@ -11,7 +11,7 @@
 namespace pagejit::manifest {
 
 struct ListedKernel {
-  ListedKernel(AnySpec any, const Target& for_target);
+  ListedKernel(const AnySpec& any, const Target& for_target);
 
   AnySpec spec;
   Target target;

@@ -69,6 +69,7 @@ class SlotBuilder {
   template <class IsFull>
   std::vector<LayerSlot> mixed(IsFull is_full, const LayerSlot& other) const {
     std::vector<LayerSlot> slots;
+    slots.reserve(static_cast<size_t>(num_layers_));
     for (int i = 0; i < num_layers_; ++i) slots.push_back(is_full(i) ? full_slot() : other);
     return slots;
   }
@@ -95,6 +96,7 @@ class SlotBuilder {
       return {};
     }
     std::vector<LayerSlot> slots;
+    slots.reserve(static_cast<size_t>(num_layers_));
     for (int i = 0; i < num_layers_; ++i) slots.push_back(slot_of_type(types[i], mla_));
     return slots;
   }

@@ -211,7 +211,7 @@ void BatchBuilder::make_bidirectional_ranges() {
   size_t most = 0;
   for (const auto& ranges : all) most = std::max(most, ranges.size());
   batch_.max_bidirectional_ranges = static_cast<int32_t>(most);
-  batch_.bidirectional_ranges_stride = 2 * (batch_.max_bidirectional_ranges + 1);
+  batch_.bidirectional_ranges_stride = 2 * (int64_t{batch_.max_bidirectional_ranges} + 1);
   for (std::vector<PositionRange>& ranges : all) {
     ranges.resize(most, {7, 7});
     ranges.push_back(kEverything);

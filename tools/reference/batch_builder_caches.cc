@@ -38,10 +38,11 @@ void BatchBuilder::lay_out_caches() {
   // K and V start at multiples of kv_alignment; rows too where a row's size is one, else at
   // multiples of what divides both.
   const int64_t element_bits = data_type_bits(spec().kv_dtype);
-  const int64_t start_unit = spec().kv_alignment * 8 / element_bits;
+  const int64_t start_unit = int64_t{spec().kv_alignment} * 8 / element_bits;
   const int64_t row_unit = std::gcd(int64_t{spec().head_size}, start_unit);
-  const int64_t tail =
-      batch_.has_inline_scales() ? AttentionBatch::kInlineScaleBytes * 8 / element_bits : 0;
+  const int64_t tail = batch_.has_inline_scales()
+                           ? int64_t{AttentionBatch::kInlineScaleBytes} * 8 / element_bits
+                           : 0;
   const bool is_ds_mla = spec().kv_layout == KvLayout::kDsMla;
   const int64_t k_row = is_ds_mla ? kDsMlaRowBytes : spec().head_size + tail;
   const int64_t v_row = batch_.head_size_v() + tail;
@@ -67,7 +68,7 @@ void BatchBuilder::lay_out_caches() {
   if (spec().kv_layout == KvLayout::kVllm) {
     // [num_blocks, num_kv_heads, ...]; interleaved or with gaps behind heads and blocks where the
     // layout has that.
-    const int64_t x = 16 * 8 / element_bits;
+    const int64_t x = int64_t{16} * 8 / element_bits;
     const int64_t gap = batch_.options.layout == CacheLayout::kPadded ? row_unit : 0;
     const auto strides = [&](int64_t row) {
       const int64_t head_extent = row * tokens + gap;

@@ -83,7 +83,7 @@ void make_flat_mask(const AttentionBatch& storage, int first, AttentionBatch* fl
   flat->custom_mask_indptr.clear();
   for (int seq = 0; seq < flat->num_seqs; ++seq) {
     const auto to = static_cast<size_t>(seq);
-    const auto from = static_cast<size_t>(first + seq);
+    const size_t from = static_cast<size_t>(first) + to;
     const int64_t total = flat->seq_lens[to];
     const int64_t own = storage.seq_lens[from];
     const int64_t num_queries = flat->query_start_loc[to + 1] - flat->query_start_loc[to];
