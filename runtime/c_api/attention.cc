@@ -178,7 +178,6 @@ using pagejit::c_api::call;
 using pagejit::c_api::need;
 using pagejit::c_api::number_of;
 using pagejit::c_api::with_kernel;
-using pagejit::c_api::with_spec;
 
 pagejit_status pagejit_kernel_spec_parse(const char* text, pagejit_kernel_spec* spec,
                                          pagejit_error* error) {

@@ -15,8 +15,10 @@ struct Symbol {
   void* function;
 };
 
+// NOLINTBEGIN(bugprone-macro-parentheses): the name of a function takes none
 #define PAGEJIT_SYMBOL(function) \
   { #function, reinterpret_cast < void*>(&function) }
+// NOLINTEND(bugprone-macro-parentheses)
 
 const Symbol kSymbols[] = {
     PAGEJIT_SYMBOL(cuCtxCreate_v2),

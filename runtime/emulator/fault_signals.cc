@@ -75,7 +75,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 
 FaultSignals::FaultSignals(Machine* machine, double watchdog_s) : watchdog_s_(watchdog_s) {
   // A fiber whose stack overflows has no room for a handler.
-  static std::vector<char> handler_stack(64 * 1024);
+  static std::vector<char> handler_stack(size_t{64} * 1024);
   stack_t stack = {};
   stack.ss_sp = handler_stack.data();
   stack.ss_size = handler_stack.size();

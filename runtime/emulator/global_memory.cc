@@ -82,9 +82,9 @@ bool GlobalMemory::release(uintptr_t begin, bool is_host) {
   if (!is_host) device_bytes_ -= allocation.bytes;
   unpoison_pads(allocation);
   // Keeps the addresses but not the pages: a use after free faults, and no new allocation takes the
-  // place at once.
-  mmap(allocation.map, allocation.map_bytes, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  // place at once. Where the system refuses that, the pages stay.
+  (void)mmap(allocation.map, allocation.map_bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   freed_.push_back({allocation.begin, allocation.bytes, allocation.map, allocation.map_bytes});
   if (freed_.size() > kMaxFreedRanges) {
     munmap(freed_.front().map, freed_.front().map_bytes);

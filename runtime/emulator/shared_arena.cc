@@ -12,8 +12,8 @@ namespace pagejit_emulator {
 namespace {
 
 constexpr size_t kFirstAddress = 1024;
-constexpr size_t kUsable = 256 * 1024;  // more than any GPU's opt-in limit, 227 KiB
-constexpr size_t kGuardBytes = 64 * 1024;
+constexpr size_t kUsable = size_t{256} * 1024;  // more than any GPU's opt-in limit, 227 KiB
+constexpr size_t kGuardBytes = size_t{64} * 1024;
 constexpr size_t kMapBytes = kGuardBytes + kUsable + kGuardBytes;
 
 }  // namespace
