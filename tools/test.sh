@@ -31,14 +31,18 @@ failures=$(mktemp)
 trap 'rm -f "$failures"' EXIT
 
 # run_tests PRESET CTEST_ARGUMENT...: ctest prints its closing lines last. What failed, with the first lines it printed, is
-# kept in $failures.
+# kept in $failures; $result is ctest's exit status, $status that of the last run that failed. Succeeds.
+status=0
 run_tests() {
-  local preset=$1 result=0 log
+  local preset=$1 log
   shift
+  result=0
   log="$root/build/$preset/Testing/output.log"
   mkdir -p "${log%/*}"
   ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error -j "$(jobs)" "$@" 2>&1 | tee "$log" || result=$?
-  [ "$result" -eq 0 ] || awk -v preset="$preset" -v most=60 '
+  [ "$result" -ne 0 ] || return 0
+  status=$result
+  awk -v preset="$preset" -v most=60 '
     function told(  i) {
       if (failed == "") return
       print "-- " preset ": " failed
@@ -51,7 +55,6 @@ run_tests() {
     failed != "" { lines[count++] = $0 }
     /No tests were found/ { print "-- " preset ": " $0 }
     END { told() }' "$log" >>"$failures"
-  return "$result"
 }
 
 # sum_up PRESET: the cases of all programs, and the worst comparison of a sweep (tests/sweep/error_summary.h).
@@ -79,10 +82,9 @@ say "release build: $(seconds_since "$begin") s"
 
 excluded='^(gpu|long)$'
 [ "$all" = no ] || excluded='^gpu$'
-status=0
 begin=$(now)
-run_tests release -LE "$excluded" || status=$?
-say "release tests: $(seconds_since "$begin") s, exit status $status"
+run_tests release -LE "$excluded"
+say "release tests: $(seconds_since "$begin") s, exit status $result"
 say "$(sum_up release)"
 
 if [ "$sanitizers" = yes ]; then
@@ -92,21 +94,21 @@ if [ "$sanitizers" = yes ]; then
   say "sanitizer build: $(seconds_since "$begin") s"
   # The library's host code. What runs device code on the emulator's fibers, compiles many kernels or needs the plain
   # build's timing says so with a label.
-  run_tests asan -L '^(cache|generator|jit|remote|runtime|c_api|models|manifest)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
+  run_tests asan -L '^(cache|generator|jit|remote|runtime|c_api|models|manifest)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$'
   # Kernels on the emulator: what AddressSanitizer finds there, and a sweep of attention.
-  run_tests asan -R '^AsanTest\.|_asan\.' || status=$?
+  run_tests asan -R '^AsanTest\.|_asan\.'
 
   begin=$(now)
   build tsan --target cache_test jit_test runtime_test async_test observation_test c_api_test
   say "ThreadSanitizer build: $(seconds_since "$begin") s"
   begin=$(now)
-  run_tests tsan -L '^(cache|jit|runtime|c_api)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$' || status=$?
-  say "ThreadSanitizer tests: $(seconds_since "$begin") s, exit status $status"
+  run_tests tsan -L '^(cache|jit|runtime|c_api)$' -LE '^(gpu|long|emulated|emulator|nvrtc|plain)$'
+  say "ThreadSanitizer tests: $(seconds_since "$begin") s, exit status $result"
 
   begin=$(now)
   build fuzz --target fuzzers
-  run_tests fuzz -L '^fuzz$' || status=$?
-  say "fuzzers, with their build: $(seconds_since "$begin") s, exit status $status"
+  run_tests fuzz -L '^fuzz$'
+  say "fuzzers, with their build: $(seconds_since "$begin") s, exit status $result"
 fi
 
 if [ "$cross" = yes ]; then
@@ -134,11 +136,13 @@ if [ "$cross" = yes ]; then
     SubprocessTest.MissingProgramIsAnError
     TraceTest.MoreKernelsThanAListHasAreRefused)
   run_tests aarch64 -L '^(cache|generator|runtime|jit|c_api|models|manifest|cross)$' \
-    -LE '^(gpu|long|nvrtc|plain)$' -E "^($(IFS='|'; echo "${left_out[*]}"))" || status=$?
-  say "aarch64 tests under qemu-user: $(seconds_since "$begin") s, exit status $status"
+    -LE '^(gpu|long|nvrtc|plain)$' -E "^($(IFS='|'; echo "${left_out[*]}"))"
+  say "aarch64 tests under qemu-user: $(seconds_since "$begin") s, exit status $result"
 fi
 if [ "$status" -ne 0 ]; then
   say "what failed, with the first lines it printed:"
   cat "$failures"
+  say "what failed:"
+  grep '^-- ' "$failures" || true
   fail "tests failed"
 fi

@@ -9,6 +9,13 @@ target_link_libraries(pagejit_test_headers PRIVATE pagejit_flags GTest::gmock)
 target_compile_options(pagejit_test_headers PRIVATE ${PAGEJIT_TEST_OPTIONS})
 target_precompile_headers(pagejit_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 
+set(PAGEJIT_TEST_OBJECTS "")
+if(PAGEJIT_SANITIZE MATCHES "address")
+  add_library(pagejit_asan_fork OBJECT "${PROJECT_SOURCE_DIR}/tests/asan_fork.cc")
+  target_link_libraries(pagejit_asan_fork PRIVATE pagejit_flags)
+  set(PAGEJIT_TEST_OBJECTS pagejit_asan_fork)
+endif()
+
 # pagejit_test(NAME SOURCES a_test.cc... [LIBRARIES target...] [LABELS label...] [ENVIRONMENT K=V...] [TIMEOUT seconds])
 #
 # One GoogleTest program whose tests ctest runs one by one. Every test carries the name of its folder below tests/ as a
@@ -24,7 +31,7 @@ function(pagejit_test name)
   include(GoogleTest)
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} pagejit_flags GTest::gmock_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} ${PAGEJIT_TEST_OBJECTS} pagejit_flags GTest::gmock_main)
   target_precompile_headers(${name} REUSE_FROM pagejit_test_headers)
   target_compile_options(${name} PRIVATE ${PAGEJIT_TEST_OPTIONS})
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST
