@@ -48,10 +48,6 @@ LookupResult miss(Status status) {
   return result;
 }
 
-Status out_of_memory(const std::exception& e) {
-  return Status(StatusCode::kCacheError, std::string("out of memory: ") + e.what());
-}
-
 }  // namespace
 
 Bundle::Bundle(std::string name, const BundleOptions& options)
@@ -68,8 +64,8 @@ Result<std::unique_ptr<Bundle>> Bundle::open_memory(std::string_view bytes,
     const Status status = bundle->open(bytes.size(), options);
     if (!status) return status.with_context(bundle->description());
     return bundle;
-  } catch (const std::exception& e) {  // std::bad_alloc
-    return out_of_memory(e);
+  } catch (const std::exception&) {  // std::bad_alloc
+    return Status::out_of_memory();
   }
 }
 
@@ -104,8 +100,8 @@ Result<std::unique_ptr<Bundle>> Bundle::open_file(const std::string& path,
     const Status status = bundle->open(static_cast<uint64_t>(info.st_size), options);
     if (!status) return status.with_context(bundle->description());
     return bundle;
-  } catch (const std::exception& e) {  // std::bad_alloc
-    return out_of_memory(e);
+  } catch (const std::exception&) {  // std::bad_alloc
+    return Status::out_of_memory();
   }
 }
 
@@ -266,8 +262,8 @@ LookupResult Bundle::read_and_decode(size_t index) const {
 LookupResult Bundle::read_item(size_t index) const {
   try {
     return read_and_decode(index);
-  } catch (const std::exception& e) {  // std::bad_alloc
-    return miss(out_of_memory(e));
+  } catch (const std::exception&) {  // std::bad_alloc
+    return miss(Status::out_of_memory());
   }
 }
 
@@ -293,8 +289,8 @@ LookupResult Bundle::lookup_any_compiler(const Digest& source, const IsBetter& i
         best = std::move(found);
       }
     }
-  } catch (const std::exception& e) {  // std::bad_alloc
-    if (best.outcome != LookupOutcome::kHit) best = miss(out_of_memory(e));
+  } catch (const std::exception&) {  // std::bad_alloc
+    if (best.outcome != LookupOutcome::kHit) best = miss(Status::out_of_memory());
   }
   return best;
 }
@@ -321,8 +317,8 @@ Status Bundle::copy_to(const Sink& sink) const {
       return corrupt(name_ + ": its closing digest is not that of its bytes, " + to_hex(closing));
     }
     return sink(*stored);
-  } catch (const std::exception& e) {  // std::bad_alloc
-    return out_of_memory(e);
+  } catch (const std::exception&) {  // std::bad_alloc
+    return Status::out_of_memory();
   }
 }
 

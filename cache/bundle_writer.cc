@@ -40,10 +40,6 @@ Status publish_file(FileSystem* file_system, const std::string& path,
   return failed(file.commit(directory.get(), name));
 }
 
-Status out_of_memory(const std::exception& e) {
-  return Status(StatusCode::kCacheError, std::string("out of memory: ") + e.what());
-}
-
 }  // namespace
 
 BundleWriter::BundleWriter(std::shared_ptr<FileSystem> file_system)
@@ -118,8 +114,8 @@ Status BundleWriter::write_to(const Bundle::Sink& sink) const {
     }
     const Digest closing = hash.finish();
     return sink(as_bytes(closing));
-  } catch (const std::exception& e) {  // std::bad_alloc
-    return out_of_memory(e);
+  } catch (const std::exception&) {  // std::bad_alloc
+    return Status::out_of_memory();
   }
 }
 

@@ -20,8 +20,8 @@ struct LookupResult {
   LookupOutcome outcome = LookupOutcome::kMiss;
   std::shared_ptr<const Entry> entry;                   // not null exactly on a hit
   Corruption corruption = Corruption::kNotPrivateFile;  // meaningful where outcome is kCorrupt
-  // kCorrupt: kDataCorrupt. kMiss: ok where there simply is no entry, else kCacheError with the
-  // reason.
+  // kCorrupt: kDataCorrupt. kMiss: ok where there simply is no entry, else the reason: kCacheError,
+  // or kInternal where memory ran out.
   Status status;
 };
 

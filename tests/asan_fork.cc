@@ -14,10 +14,6 @@
 #include <cstring>
 #include <ctime>
 
-#if !defined(__SANITIZE_ADDRESS__)
-#error "for AddressSanitizer only"
-#endif
-
 namespace {
 
 constexpr int kMostMilliseconds = 200;

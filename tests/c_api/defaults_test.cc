@@ -1,4 +1,6 @@
 // What _init sets: the defaults of C++.
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <new>
 #include <tuple>
