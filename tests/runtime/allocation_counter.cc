@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -12,22 +13,38 @@ thread_local bool counting = false;
 thread_local int allocations = 0;
 thread_local int locks = 0;
 
-thread_local bool failing_is_on = false;
-thread_local bool has_failed = false;
-thread_local pagejit::Failing failing = pagejit::Failing::kOne;
-thread_local int until_failure = 0;
+class Countdown {
+ public:
+  void start(pagejit::Failing how, int countdown) {
+    how_ = how;
+    until_failure_ = countdown;
+    has_failed_ = false;
+    is_on_ = true;
+  }
+  bool stop() {
+    is_on_ = false;
+    return has_failed_;
+  }
+  // Called by each allocation.
+  bool ends() {
+    if (!is_on_ || until_failure_-- > 0) return false;
+    return !has_failed_.exchange(true) || how_ == pagejit::Failing::kAllAfter;
+  }
 
-bool is_to_fail() {
-  if (!failing_is_on) return false;
-  if (until_failure-- > 0) return false;
-  if (has_failed && failing == pagejit::Failing::kOne) return false;
-  has_failed = true;
-  return true;
-}
+ private:
+  std::atomic<bool> is_on_{false};
+  std::atomic<bool> has_failed_{false};
+  std::atomic<pagejit::Failing> how_{pagejit::Failing::kOne};
+  std::atomic<int> until_failure_{0};
+};
+
+thread_local Countdown here;
+constinit Countdown elsewhere;
+thread_local bool is_spared = false;  // started the one elsewhere
 
 void* allocate(size_t size) {
   if (counting) ++allocations;
-  if (is_to_fail()) throw std::bad_alloc();
+  if (here.ends() || (!is_spared && elsewhere.ends())) throw std::bad_alloc();
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -61,16 +78,17 @@ std::pair<int, int> stop_counting() {
   return {allocations, locks};
 }
 
-void start_failing(Failing how, int countdown) {
-  failing = how;
-  until_failure = countdown;
-  has_failed = false;
-  failing_is_on = true;
+void start_failing(Failing failing, int countdown) { here.start(failing, countdown); }
+bool stop_failing() { return here.stop(); }
+
+void start_failing_elsewhere(Failing failing, int countdown) {
+  is_spared = true;
+  elsewhere.start(failing, countdown);
 }
 
-bool stop_failing() {
-  failing_is_on = false;
-  return has_failed;
+bool stop_failing_elsewhere() {
+  is_spared = false;
+  return elsewhere.stop();
 }
 
 }  // namespace pagejit

@@ -1,6 +1,7 @@
 // Counts what a thread allocates and locks, and makes its allocations fail. A program that has
 // allocation_counter.cc has operator new and pthread_mutex_lock of its own, so none may be built
-// with a sanitizer, which replace them too. Thread-safety: each thread counts its own.
+// with a sanitizer, which replace them too. Thread-safety: each thread counts its own; only one at
+// a time may make those of others fail.
 #pragma once
 
 #include <utility>
@@ -28,6 +29,10 @@ enum class Failing {
 void start_failing(Failing failing, int countdown);
 // Whether an allocation failed since.
 bool stop_failing();
+
+// The same of all threads but this one, whose allocations are counted together.
+void start_failing_elsewhere(Failing failing, int countdown);
+bool stop_failing_elsewhere();
 
 // Calls `attempt(n)` for n = 0, 1, ... until a call is through without a failure: in each, after
 // start_failing(failing, n), it calls what is tested, and returns stop_failing(). The number of

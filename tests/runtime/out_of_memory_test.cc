@@ -153,5 +153,27 @@ TEST_P(OutOfMemoryTest, APendingKernelIsStartedOrNot) {
   EXPECT_GT(failures, 5);
 }
 
+// And the other way round: where it ends in time, nobody was left waiting, and no thread died.
+TEST_P(OutOfMemoryTest, WhatOtherThreadsLackIsToldToWhoWaits) {
+  int kernels = 0;
+  const int failures = fail_each_allocation([&](int n) {
+    EngineOptions with = options();
+    with.cache_dir += std::to_string(n);
+    const std::shared_ptr<Engine> engine = make_engine(std::move(with));
+    start_failing_elsewhere(GetParam(), n);
+    Result<Pending<Kernel>> pending = engine->prepare_async(spec, 0);
+    EXPECT_TRUE(pending) << pending.status().to_string();
+    const Status status = pending ? pending->wait().status() : pending.status();
+    const bool has_failed = stop_failing_elsewhere();
+    EXPECT_TRUE(status || has_failed) << status.to_string();
+    expect_told(status);
+    kernels += status.is_ok();
+    EXPECT_TRUE(engine->prepare(spec, 0)) << "after allocation " << n;
+    return has_failed;
+  });
+  EXPECT_GT(failures, 100);
+  EXPECT_GT(kernels, 0);
+}
+
 }  // namespace
 }  // namespace pagejit
