@@ -98,9 +98,12 @@ class BadArguments {
     Grown<Struct> grown;
     std::memset(static_cast<void*>(&grown), 0x5a, sizeof grown);
     const Grown<Struct> before = grown;
+    const auto bytes = [](const Grown<Struct>& all) {
+      return std::string(reinterpret_cast<const char*>(&all), sizeof all);
+    };
     for (const size_t size : {size_t{0}, size_t{4}, sizeof(Struct) - 1, size_t{1} << 40}) {
       EXPECT_EQ(init(&grown.value, size), PAGEJIT_INVALID_ARGUMENT) << size;
-      EXPECT_EQ(std::memcmp(&grown, &before, sizeof grown), 0) << "something was written";
+      EXPECT_EQ(bytes(grown), bytes(before)) << "something was written";
     }
     EXPECT_EQ(init(&grown.value, sizeof(Struct)), PAGEJIT_OK);
     EXPECT_EQ(grown.value.struct_size, sizeof(Struct));
@@ -147,8 +150,6 @@ class BadArguments {
       } else {
         all.push_back({with_size<Plain>(sizeof(Plain) + 8, 1), kAsLegal, ""});
       }
-    } else if constexpr (std::is_same_v<P, const char*>) {
-      all.push_back({nullptr, PAGEJIT_INVALID_ARGUMENT, "null"});
     } else if constexpr (std::is_same_v<P, char*>) {
       all.push_back({nullptr, PAGEJIT_INVALID_ARGUMENT, "buffer: null"});
     } else if constexpr (std::is_pointer_v<P> && !std::is_same_v<P, void*>) {

@@ -51,6 +51,7 @@ class Values {
       return &std::get<T>(structs_);
     } else {
       // Where a number, a text or a handle goes.
+      // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a handle
       static_assert(sizeof(T) <= sizeof(uint64_t) && !std::is_const_v<std::remove_pointer_t<P>>);
       return reinterpret_cast<P>(&places[next_place_++ % places.size()]);
     }
@@ -60,7 +61,7 @@ class Values {
     next_place_ = 0;
     places.fill(kUnwritten);
     buffer.assign(kBufferBytes, '\x5a');
-    std::apply([this](auto&... each) { (reset(each), ...); }, structs_);
+    std::apply([](auto&... each) { (reset(each), ...); }, structs_);
     std::get<pagejit_target>(structs_).variant = PAGEJIT_TARGET_VARIANT_EXACT;
     std::get<pagejit_cascade_spec>(structs_).attention = &specs_.kernel;
     std::get<pagejit_sparse_attention_spec>(structs_).attention = &specs_.latent;
@@ -90,6 +91,7 @@ class Values {
   alignas(256) std::array<char, 1 << 16> memory{};
 
  private:
+// NOLINTBEGIN(bugprone-macro-parentheses): a type
 #define PAGEJIT_RESET(type) \
   static void reset(type& value) { type##_init(&value, sizeof value); }
   PAGEJIT_RESET(pagejit_target)
@@ -127,6 +129,7 @@ class Values {
   PAGEJIT_RESET(pagejit_stats_counts)
   PAGEJIT_RESET(pagejit_histogram)
 #undef PAGEJIT_RESET
+  // NOLINTEND(bugprone-macro-parentheses)
 
   const Handles& handles_;
   Specs specs_;

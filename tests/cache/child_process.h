@@ -53,7 +53,7 @@ class SharedMemory {
 class ChildProcess {
  public:
   template <class Body>
-  explicit ChildProcess(Body&& body) : pid_(::fork()) {
+  explicit ChildProcess(const Body& body) : pid_(::fork()) {
     if (pid_ == 0) {
       ::alarm(60);  // should this process die first
       ::_exit(body());

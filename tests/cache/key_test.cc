@@ -11,7 +11,7 @@
 namespace pagejit::cache {
 namespace {
 
-using std::string_literals::operator""s;
+using std::string_literals::operator""s;  // NOLINT(misc-unused-using-decls): of literals
 
 KeyIngredients example() {
   return {.format_version = 1,

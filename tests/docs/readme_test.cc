@@ -1,7 +1,7 @@
 // The example of the README computes attention.
 #include <gtest/gtest.h>
 
-#include "tests/embed/snippets/decode.cc"
+#include "tests/embed/snippets/decode.cc"  // NOLINT(bugprone-suspicious-include)
 #include "tools/check/device_batch.h"
 
 namespace {

@@ -9,11 +9,8 @@
 #include "cache/sha256.h"
 #include "tests/fuzz/fuzz_check.h"
 
+namespace pagejit::cache {
 namespace {
-
-using pagejit::cache::Bundle;
-using pagejit::cache::LookupOutcome;
-using pagejit::cache::LookupResult;
 
 void check(std::string_view bytes) {
   const auto opened = Bundle::open_memory(bytes);
@@ -25,15 +22,13 @@ void check(std::string_view bytes) {
   FUZZ_CHECK(bundle.size() <= bytes.size());
   bool is_whole = true;
   for (size_t i = 0; i < bundle.num_entries(); ++i) {
-    const pagejit::cache::BundleItem item = bundle.item(i);
+    const BundleItem item = bundle.item(i);
     FUZZ_CHECK(item.offset <= bytes.size() && item.size <= bytes.size() - item.offset);
     const LookupResult result = bundle.lookup(item.key);
     FUZZ_CHECK(result.outcome != LookupOutcome::kMiss);
     if (result.outcome == LookupOutcome::kCorrupt) is_whole = false;
     FUZZ_CHECK(result.entry == nullptr || result.entry->key == item.key);
-    const auto any = [](const pagejit::cache::Entry&, const pagejit::cache::Entry&) {
-      return false;
-    };
+    const auto any = [](const Entry&, const Entry&) { return false; };
     const LookupResult some = bundle.lookup_any_compiler(item.key.source, any);
     FUZZ_CHECK(some.entry == nullptr || some.entry->key.source == item.key.source);
   }
@@ -43,7 +38,6 @@ void check(std::string_view bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace pagejit::cache;
   std::string bytes(reinterpret_cast<const char*>(data), size);
   check(bytes);
   if (size < kBundleHeaderBytes) return 0;
@@ -59,3 +53,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check(bytes);
   return 0;
 }
+
+}  // namespace pagejit::cache

@@ -6,14 +6,14 @@
 #include "tools/manifest/manifest.h"
 #include "tools/manifest/trace.h"
 
+namespace pagejit::manifest {
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace pagejit::manifest;
-  using pagejit::StatusCode;
   // A hundred thousand, which is the limit, take seconds; the code is the same.
   constexpr size_t kMostKernels = 50;
   const std::string_view json(reinterpret_cast<const char*>(data), size);
-  const pagejit::Result<Manifest> manifest =
-      expand_manifest(json, {.default_targets = {*pagejit::parse_target("sm_90a")},
+  const Result<Manifest> manifest =
+      expand_manifest(json, {.default_targets = {*parse_target("sm_90a")},
                              .folder = PAGEJIT_MODEL_CONFIGS,
                              .max_kernels = kMostKernels});
   if (!manifest) {
@@ -27,7 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(std::is_sorted(manifest->kernels.begin(), manifest->kernels.end()));
   std::string lines;
   for (const ListedKernel& kernel : manifest->kernels) lines += json_of(kernel) + "\n";
-  const pagejit::Result<Trace> trace = parse_trace(lines);
+  const Result<Trace> trace = parse_trace(lines);
   FUZZ_CHECK(trace.is_ok() && trace->damaged.empty() && trace->kernels == manifest->kernels);
   return 0;
 }
+
+}  // namespace pagejit::manifest

@@ -10,16 +10,15 @@
 #include "cache/stored_files.h"
 #include "tests/fuzz/fuzz_check.h"
 
+namespace pagejit::cache {
 namespace {
-
-using namespace pagejit::cache;
 
 bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f; });
 }
 
-void check_refusal(const pagejit::Status& status) {
-  FUZZ_CHECK(status.code() == pagejit::StatusCode::kInvalidArgument);
+void check_refusal(const Status& status) {
+  FUZZ_CHECK(status.code() == StatusCode::kInvalidArgument);
   FUZZ_CHECK(!status.message().empty() && is_printable(status.message()));
 }
 
@@ -45,7 +44,7 @@ void check_file_name(std::string_view name) {
 }
 
 void check_url(std::string_view text) {
-  const pagejit::Result<RemoteUrl> url = parse_remote_url(text);
+  const Result<RemoteUrl> url = parse_remote_url(text);
   if (!url) {
     check_refusal(url.status());
     // The text is quoted at the beginning, without what may be a name and a password.
@@ -55,7 +54,7 @@ void check_url(std::string_view text) {
   }
   FUZZ_CHECK(is_printable(url->base) && !url->base.ends_with('/'));
   FUZZ_CHECK(url->visible.find('@') == std::string::npos);
-  const pagejit::Result<RemoteUrl> again = parse_remote_url(url->base);
+  const Result<RemoteUrl> again = parse_remote_url(url->base);
   FUZZ_CHECK(again.is_ok() && again->base == url->base && again->visible == url->visible);
   for (const auto layout :
        {RemoteLayout::kFlat, RemoteLayout::kSubdirectories, RemoteLayout::kBazel}) {
@@ -64,7 +63,7 @@ void check_url(std::string_view text) {
 }
 
 void check_public_key(std::string_view hex) {
-  const pagejit::Result<PublicKey> key = parse_public_key(hex);
+  const Result<PublicKey> key = parse_public_key(hex);
   if (!key) return check_refusal(key.status());
   std::string lower(hex);
   for (char& c : lower) {
@@ -82,3 +81,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_public_key(text);
   return 0;
 }
+
+}  // namespace pagejit::cache

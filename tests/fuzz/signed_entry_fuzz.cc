@@ -6,9 +6,8 @@
 #include "tests/fuzz/digest_signer.h"
 #include "tests/fuzz/fuzz_check.h"
 
+namespace pagejit::cache {
 namespace {
-
-using namespace pagejit::cache;
 
 void check(std::string_view bytes) {
   const DigestSigner signer(kTrustedKey);
@@ -64,3 +63,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check(bytes);
   return 0;
 }
+
+}  // namespace pagejit::cache

@@ -6,9 +6,7 @@
 namespace pagejit {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 TEST_F(JitPolicyTest, DuringACaptureAColdKernelIsRefusedUnderEveryPolicy) {
   script->set_capturing_stream(static_cast<CUstream>(kStream));

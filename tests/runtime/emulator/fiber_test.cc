@@ -52,7 +52,7 @@ TEST(FiberTest, EachKeepsItsStackAndRegistersThroughSwitches) {
   ASSERT_EQ(order.size(), static_cast<size_t>(kFibers * kRounds));
   for (int i = 0; i < kFibers * kRounds; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i % kFibers);
   for (int i = 0; i < kFibers; ++i) {
-    EXPECT_EQ(sums[i], 0.5 * i + kRounds * (kRounds - 1) / 2 + 1000.0 * i * kRounds) << i;
+    EXPECT_EQ(sums[i], 0.5 * i + 0.5 * kRounds * (kRounds - 1) + 1000.0 * i * kRounds) << i;
     pool.give_back(stacks[i]);
   }
   EXPECT_EQ(worst_alignment, 0u);
