@@ -18,6 +18,9 @@ cd "$root"
 files=("$@")
 if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(git ls-files '*.h' '*.cc' | grep -v '^templates/'); fi
 
+# tidy BUILD_FOLDER: of the files that the input names.
+tidy() { xargs -r -P "$(jobs)" -n 1 clang-tidy -quiet -p "$1"; }
+
 status=0
 if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
   say "clang-format 14 is not installed: the format is not checked"
@@ -27,14 +30,14 @@ else
   clang-format --dry-run -Werror "${files[@]}" || status=1
 fi
 if [ "$mode" = tidy ]; then
-  if command -v clang-tidy >/dev/null; then
-    # Without precompiled headers, which are GCC's. To clang's -Wconversion also signs belong (PagejitDefaults.cmake).
-    cmake --preset debug -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
-    printf '%s\n' "${files[@]}" | grep '\.cc$' | xargs -r -P "$(jobs)" -n 1 \
-      clang-tidy -quiet -p build/tidy --extra-arg=-Wno-unknown-warning-option \
-      --extra-arg=-Wno-sign-conversion || status=1
+  if command -v clang-tidy >/dev/null && command -v clang++ >/dev/null; then
+    # As clang compiles them: all but the fuzzers, and those.
+    cmake --preset debug -B build/tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+    cmake --preset fuzz -B build/tidy_fuzz -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+    printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/|d; /\.cc$/p' | tidy build/tidy || status=1
+    printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/.*\.cc$|p' | tidy build/tidy_fuzz || status=1
   else
-    say "clang-tidy is not installed: not run"
+    say "clang-tidy and clang++ are not installed: not run"
   fi
 fi
 exit $status

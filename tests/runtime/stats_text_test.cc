@@ -17,8 +17,6 @@
 namespace pagejit {
 namespace {
 
-using ::testing::ElementsAre;
-
 // Every field another number.
 EngineStats distinct_stats() {
   EngineStats stats;

@@ -73,7 +73,7 @@ EXPORT int nvrtcGetCUBINSize(void* program, size_t* bytes) {
 #ifndef STUB_INCOMPLETE
 EXPORT int nvrtcGetCUBIN(void* program, char* cubin) {
   const std::string& source = cast(program)->source;
-  std::memcpy(cubin, source.data(), source.size());
+  source.copy(cubin, source.size());
   return 0;
 }
 #endif

@@ -100,7 +100,7 @@ TEST(StallingServerTest, AConnectionThatNobodyTakesIsGivenUpSoon) {
   std::vector<int> waiting;
   for (bool full = false; !full && waiting.size() < 100;) {
     waiting.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    ::connect(waiting.back(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    (void)::connect(waiting.back(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
     pollfd connected{waiting.back(), POLLOUT, 0};
     full = ::poll(&connected, 1, 100) == 0;
   }
