@@ -54,9 +54,9 @@ TEST(BenchCasesTest, TheSuitesHaveTheShapesThatTheGoalsName) {
   };
   for (const auto& [num_seqs, seq_len] : {std::pair(8, 32768), std::pair(1, 32768), {1, 1024}}) {
     EXPECT_TRUE(has(decode_cases(),
-                    [&](const auto& c) {
-                      return c.num_seqs == num_seqs && c.seq_len == seq_len &&
-                             c.num_kv_heads == 8 && c.spec.group_size == 4;
+                    [seqs = num_seqs, len = seq_len](const auto& c) {
+                      return c.num_seqs == seqs && c.seq_len == len && c.num_kv_heads == 8 &&
+                             c.spec.group_size == 4;
                     }))
         << num_seqs << " x " << seq_len;
   }
