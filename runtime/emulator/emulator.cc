@@ -49,5 +49,5 @@ PAGEJIT_EMULATOR_API const char* pagejit_emulator_last_report(void) {
   thread_local std::string report;
   const Guard guard(Guard::kNothing);
   report = driver_state().last_report;
-  return report.c_str();
+  return report.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer): lives as the thread
 }

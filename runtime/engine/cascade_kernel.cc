@@ -291,12 +291,14 @@ Status CascadeKernel::read_debug_report(void* workspace, Stream stream) const {
 
 const CascadeSpec& CascadeKernel::spec() const {
   static const CascadeSpec empty;
-  return loaded_ != nullptr ? loaded_->spec : empty;
+  if (loaded_ == nullptr) return empty;
+  return loaded_->spec;
 }
 
 const CascadeInfo& CascadeKernel::info() const {
   static const CascadeInfo empty;
-  return loaded_ != nullptr ? loaded_->info : empty;
+  if (loaded_ == nullptr) return empty;
+  return loaded_->info;
 }
 
 }  // namespace pagejit

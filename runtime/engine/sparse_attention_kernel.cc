@@ -211,12 +211,14 @@ Status SparseAttentionKernel::read_debug_report(void* workspace, Stream stream) 
 
 const SparseAttentionSpec& SparseAttentionKernel::spec() const {
   static const SparseAttentionSpec empty;
-  return loaded_ != nullptr ? loaded_->spec : empty;
+  if (loaded_ == nullptr) return empty;
+  return loaded_->spec;
 }
 
 const SparseAttentionInfo& SparseAttentionKernel::info() const {
   static const SparseAttentionInfo empty;
-  return loaded_ != nullptr ? loaded_->info : empty;
+  if (loaded_ == nullptr) return empty;
+  return loaded_->info;
 }
 
 }  // namespace pagejit
