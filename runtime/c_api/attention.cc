@@ -1,17 +1,14 @@
 #include "runtime/c_api/family_functions.h"
 
 namespace pagejit::c_api {
-namespace {
 
-BlockSparseArgs block_sparse_of(const pagejit_block_sparse_args& from) {
+BlockSparseArgs to_cpp(const pagejit_block_sparse_args& from) {
   return {.local_blocks = from.local_blocks,
           .vert_stride = from.vert_stride,
           .block_size = from.block_size,
           .head_sliding_step = from.head_sliding_step,
           .tp_rank = from.tp_rank};
 }
-
-}  // namespace
 
 Status AttentionFamily::to_cpp(const CSpec* from, Spec* to) {
   CSpec copy;
@@ -129,7 +126,7 @@ Status AttentionFamily::to_cpp(const CArgs* from, Args* to) {
   to->bidirectional_ranges_stride = known->bidirectional_ranges_stride;
   to->max_bidirectional_ranges = known->max_bidirectional_ranges;
   to->ranges_within_window = fields.flag("ranges_within_window", known->ranges_within_window);
-  to->block_sparse = block_sparse_of(known->block_sparse);
+  to->block_sparse = c_api::to_cpp(known->block_sparse);
   to->soft_cap = known->soft_cap;
   to->alibi_slopes = known->alibi_slopes;
   to->qq_bias = known->qq_bias;

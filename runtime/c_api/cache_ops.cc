@@ -157,9 +157,7 @@ pagejit_convert_float8_args ConvertFloat8Family::default_args() {
   return args;
 }
 
-namespace {
-
-Status read_swap(const pagejit_swap_blocks_args* from, SwapBlocksArgs* to) {
+Status to_cpp(const pagejit_swap_blocks_args* from, SwapBlocksArgs* to) {
   pagejit_swap_blocks_args copy;
   Status refusal;
   const pagejit_swap_blocks_args* known =
@@ -178,7 +176,6 @@ Status read_swap(const pagejit_swap_blocks_args* from, SwapBlocksArgs* to) {
   return fields.status();
 }
 
-}  // namespace
 }  // namespace pagejit::c_api
 
 PAGEJIT_C_SPEC_FUNCTIONS(CopyBlocksFamily, pagejit_copy_blocks_spec, pagejit_copy_blocks_args)
@@ -220,7 +217,7 @@ pagejit_status pagejit_engine_swap_blocks(pagejit_engine* engine,
   return pagejit::c_api::call(error, [&] {
     return pagejit::c_api::with_engine(engine, [&](pagejit::Engine& cpp_engine) -> Status {
       pagejit::SwapBlocksArgs known;
-      if (Status s = pagejit::c_api::read_swap(args, &known); !s) return s;
+      if (Status s = pagejit::c_api::to_cpp(args, &known); !s) return s;
       return cpp_engine.swap_blocks(known, stream);
     });
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pagejit/engine.h"
+#include "pagejit/paged_attention.h"
 #include "runtime/c_api/types.h"
 
 namespace pagejit::c_api {
@@ -22,6 +23,9 @@ struct CascadeArgsWithRoom : CascadeArgs {
 };
 
 IndexRowRanges to_cpp(const pagejit_index_row_ranges& from);
+BlockSparseArgs to_cpp(const pagejit_block_sparse_args& from);
+Status to_cpp(const pagejit_swap_blocks_args* from, SwapBlocksArgs* to);
+Status to_cpp(const pagejit_paged_attention_args* from, PagedAttentionArgs* to);
 
 struct AttentionFamily {
   using Spec = KernelSpec;

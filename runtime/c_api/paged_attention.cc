@@ -5,9 +5,7 @@
 #include "runtime/c_api/family.h"
 
 namespace pagejit::c_api {
-namespace {
-
-Status read_args(const pagejit_paged_attention_args* from, PagedAttentionArgs* to) {
+Status to_cpp(const pagejit_paged_attention_args* from, PagedAttentionArgs* to) {
   pagejit_paged_attention_args copy;
   Status refusal;
   const pagejit_paged_attention_args* known =
@@ -47,6 +45,8 @@ Status read_args(const pagejit_paged_attention_args* from, PagedAttentionArgs* t
   return fields.status();
 }
 
+namespace {
+
 pagejit_paged_attention_args default_paged_args() {
   const PagedAttentionArgs defaults;
   pagejit_paged_attention_args args = {};
@@ -68,7 +68,7 @@ pagejit_status with_attention(const pagejit_paged_attention* attention,
   return call(error, [&] {
     return with<Object>(Kind::kPagedAttention, attention, [&](Object& object) -> Status {
       PagedAttentionArgs known;
-      if (Status s = read_args(args, &known); !s) return s;
+      if (Status s = to_cpp(args, &known); !s) return s;
       return function(*object, known);
     });
   });
@@ -96,7 +96,7 @@ pagejit_status pagejit_paged_attention_spec(const pagejit_paged_attention_args* 
                                             pagejit_kernel_spec* spec, pagejit_error* error) {
   return call(error, [&]() -> Status {
     PagedAttentionArgs known;
-    if (Status s = pagejit::c_api::read_args(args, &known); !s) return s;
+    if (Status s = pagejit::c_api::to_cpp(args, &known); !s) return s;
     if (Status s = pagejit::c_api::check_output("pagejit_kernel_spec", spec); !s) return s;
     const Result<pagejit::KernelSpec> found = pagejit::paged_attention_spec(known);
     if (!found) return found.status();

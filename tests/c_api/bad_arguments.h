@@ -207,6 +207,7 @@ class BadArguments {
       const pagejit_status status = std::apply(function, arguments);
       if (each.status == kAsLegal) {
         EXPECT_EQ(status, legal) << pagejit_error_message(values.error);
+        EXPECT_EQ(pagejit_error_message(values.error), legal_message);
         continue;
       }
       EXPECT_EQ(status, each.status) << pagejit_error_message(values.error);
