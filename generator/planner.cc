@@ -174,7 +174,7 @@ Status check_target(const KernelSpec& spec, const Target& target, const Arch& ar
   if (needs_bf16 && !arch.has_bf16_products()) {
     return Status(StatusCode::kUnsupported,
                   "kv_dtype " + std::string(data_type_name(spec.kv_dtype)) +
-                      ": must be f16, fp8_e4m3 or fp8_e5m2 for " + target.to_string() +
+                      ": must be f16 or have 8 bits for " + target.to_string() +
                       ", which has no products of bf16");
   }
   if (spec.latent && !arch.has_async_copy()) {

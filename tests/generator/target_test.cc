@@ -44,13 +44,13 @@ TEST(ArchTest, ProductsOfBf16AreRefusedBeforeSm80) {
       spec.q_dtype = q;
       const Status status = supports(spec, *parse_target(target));
       EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-      EXPECT_EQ(status.message(), "kv_dtype bf16: must be f16, fp8_e4m3 or fp8_e5m2 for " +
+      EXPECT_EQ(status.message(), "kv_dtype bf16: must be f16 or have 8 bits for " +
                                       std::string(target) + ", which has no products of bf16");
     }
     KernelSpec wide = spec;
     wide.kv_dtype = DataType::kFloat32;  // computed in terms of bf16
     EXPECT_EQ(supports(wide, *parse_target(target)).message(),
-              "kv_dtype f32: must be f16, fp8_e4m3 or fp8_e5m2 for " + std::string(target) +
+              "kv_dtype f32: must be f16 or have 8 bits for " + std::string(target) +
                   ", which has no products of bf16");
     // q and the result are only converted.
     spec.q_dtype = spec.out_dtype = DataType::kBFloat16;
