@@ -11,6 +11,7 @@ constexpr DeviceLimits kDevices[] = {
     {80, 108, 164 * kKiB, 163 * kKiB, 2048, 32, 40 * kMiB},    // A100
     {86, 72, 100 * kKiB, 99 * kKiB, 1536, 16, 6 * kMiB},       // A10
     {87, 16, 164 * kKiB, 163 * kKiB, 1536, 16, 4 * kMiB},      // Orin
+    {88, 16, 100 * kKiB, 99 * kKiB, 1536, 16, 4 * kMiB},       // none public: generator/arch.cc
     {89, 58, 100 * kKiB, 99 * kKiB, 1536, 24, 48 * kMiB},      // L4
     {90, 132, 228 * kKiB, 227 * kKiB, 2048, 32, 50 * kMiB},    // H100, H200
     {100, 148, 228 * kKiB, 227 * kKiB, 2048, 32, 126 * kMiB},  // B200

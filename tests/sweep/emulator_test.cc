@@ -52,7 +52,7 @@ TEST_F(AttentionOnEmulatorTest, EverySchedulePassesForRaggedQueries) {
 
 // Each architecture's configuration of a kernel is right, not only the default one's.
 TEST_F(AttentionOnEmulatorTest, EveryArchitecturesConfigurationPasses) {
-  for (int sm : {80, 86, 89, 90, 100, 103, 110, 120, 121}) {
+  for (int sm : {80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}) {
     PagejitEmulatorOptions options = emulator().options();
     options.sm = sm;
     emulator().configure(options);
