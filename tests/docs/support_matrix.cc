@@ -1,6 +1,7 @@
 #include "tests/docs/support_matrix.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <future>
 #include <utility>
 
@@ -68,8 +69,8 @@ std::string support_heading(const std::vector<std::string>& gpu_results) {
   if (gpu_results.empty()) {
     text +=
         "**Nothing here has run on a GPU.** Results stand on the CPU emulator, which runs the text "
-        "that NVRTC compiles, and on what NVRTC and ptxas\n"
-        "report for each target.\n\n";
+        "that NVRTC compiles, with functions of its own in\n"
+        "place of those of PTX, and on what NVRTC and ptxas report for each target.\n\n";
   } else {
     text += "On a GPU, by the records in `tools/bench/results/`: " + join(gpu_results) +
             ". All else stands on the CPU emulator and on what NVRTC and ptxas report.\n\n";
@@ -78,15 +79,23 @@ std::string support_heading(const std::vector<std::string>& gpu_results) {
       "| targets | compiled by NVRTC and ptxas, without spills | run on the emulator, with the "
       "tiles "
       "of that target | on a GPU |\n| --- | --- | --- | --- |\n";
-  const std::string on_gpu = gpu_results.empty() ? "never" : "see above";
-  text += "| sm_75 | `TuringMatrixTest.*` | `TuringTest.*` | " + on_gpu + " |\n";
+  // Names of records begin with the target that ran: "sm_90_h200_2026-11-23.json".
+  const auto on_gpu = [&](int first, int last) {
+    std::string names;
+    for (const std::string& name : gpu_results) {
+      const int sm = name.starts_with("sm_") ? std::atoi(name.c_str() + 3) : 0;
+      if (sm >= first && sm <= last) names += (names.empty() ? "" : ", ") + name;
+    }
+    return names.empty() ? "never" : names;
+  };
+  text += "| sm_75 | `TuringMatrixTest.*` | `TuringTest.*` | " + on_gpu(75, 75) + " |\n";
   text +=
       "| sm_80 and later | `CompileMatrixTest.*`, `HeadSizeMatrixTest.*`, `FeatureMatrixTest.*`, "
       "`FamilyMatrixTest.*`, `SpecSampleTest.*` | "
       "`AttentionOnEmulatorTest.EveryArchitecturesConfigurationPasses`; the sweeps take sm_90's "
       "| " +
-      on_gpu + " |\n";
-  text += "| sm_90 and later, pdl | `PdlMatrixTest.*` | `PdlTest.*` | " + on_gpu + " |\n";
+      on_gpu(80, 999) + " |\n";
+  text += "| sm_90 and later, pdl | `PdlMatrixTest.*` | `PdlTest.*` | " + on_gpu(90, 999) + " |\n";
   text += "| host (the emulator) | | all tests below | not its purpose |\n\n";
 
   return text;

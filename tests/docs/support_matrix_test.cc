@@ -38,9 +38,14 @@ TEST(SupportMatrixTest, IsWhatTheValidatorAnswers) {
 
 TEST(SupportMatrixTest, SaysWhatRanOnAGpuAndWhatDidNot) {
   EXPECT_NE(support_heading({}).find("Nothing here has run on a GPU"), std::string::npos);
-  const std::string with_results = support_heading({"h200.json"});
+  const std::string with_results = support_heading({"sm_80_a100.json"});
   EXPECT_EQ(with_results.find("Nothing here has run on a GPU"), std::string::npos);
-  EXPECT_NE(with_results.find("h200.json"), std::string::npos);
+  EXPECT_NE(with_results.find("by the records in `tools/bench/results/`: sm_80_a100.json"),
+            std::string::npos);
+  // Only of what the record is of.
+  EXPECT_NE(with_results.find("`TuringTest.*` | never |"), std::string::npos);
+  EXPECT_NE(with_results.find("sweeps take sm_90's | sm_80_a100.json |"), std::string::npos);
+  EXPECT_NE(with_results.find("`PdlTest.*` | never |"), std::string::npos);
 }
 
 }  // namespace
