@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!manifest) {
     const StatusCode code = manifest.status().code();
     FUZZ_CHECK(code == StatusCode::kInvalidArgument || code == StatusCode::kUnsupported ||
-               code == StatusCode::kNotFound);
+               code == StatusCode::kCacheError);
     FUZZ_CHECK(!manifest.status().message().empty());
     return 0;
   }

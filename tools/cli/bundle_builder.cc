@@ -75,7 +75,7 @@ Status BundleBuilder::add_path(const std::string& path) {
   std::error_code error;
   const auto kind = std::filesystem::status(path, error).type();
   if (kind == std::filesystem::file_type::not_found) {
-    return Status(StatusCode::kNotFound, path + ": no such cache directory or bundle");
+    return Status(StatusCode::kCacheError, path + ": no such cache directory or bundle");
   }
   if (kind == std::filesystem::file_type::directory) return add_directory(path);
   return add_bundle(path, /*verbatim=*/false);
@@ -88,7 +88,7 @@ Status BundleBuilder::add_bundle_verbatim(const std::string& path) {
 Status BundleBuilder::add_directory(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path + "/v1", error)) {
-    return Status(StatusCode::kNotFound, path + ": must be a cache directory, has no v1 in it");
+    return Status(StatusCode::kCacheError, path + ": must be a cache directory, has no v1 in it");
   }
   cache::DiskCacheOptions options;
   options.directory = {path, "", "--from"};

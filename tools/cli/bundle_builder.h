@@ -28,8 +28,8 @@ class BundleBuilder {
   // only_targets: as Target::to_string(); empty = all.
   explicit BundleBuilder(std::vector<std::string> only_targets = {});
 
-  // Every kernel of a cache directory (one that holds v1/) or of a bundle. kNotFound where there is
-  // nothing at `path`, kCacheError where it cannot be read, kDataCorrupt for a damaged bundle,
+  // Every kernel of a cache directory (one that holds v1/) or of a bundle. kCacheError where
+  // there is none at `path` or it cannot be read, kDataCorrupt for a damaged bundle,
   // kInvalidArgument where it holds another kernel under the key of one that was added.
   Status add_path(const std::string& path);
   // Only bundles, and these byte by byte, whatever their metadata: kDataCorrupt for what is none.

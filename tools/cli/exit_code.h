@@ -10,10 +10,11 @@ namespace pagejit::cli {
 
 enum class ExitCode : int {
   kOk = 0,
-  kUsage = 1,         // a flag, a config.json, a manifest or a spec that is not legal
+  kUsage = 1,         // a flag, or what a config.json, a manifest or a spec says, is not legal
   kKernelFailed = 2,  // a kernel could not be compiled
   kEnvironment = 3,   // no NVRTC, no driver, no GPU, or one too old
-  kIo = 4,            // a file or the cache directory could not be written or read
+  kIo = 4,            // a file that is named (absent, a folder, no permission, a full disk) or the
+                      // cache directory could not be read or written
   kVerification = 5,  // a kernel's results are wrong, or a kernel is missing or not reproducible
   kInterrupted = 6,   // what was done until then is kept
   kUnsupportedLayers =

@@ -32,7 +32,7 @@ struct PrecompileList {
 // A list of a manifest or a trace, or a shard, is sorted. --arch gives the targets of models, specs
 // and manifests without targets; of manifests and traces only kernels for these are made where it
 // is given. Where it is missing and needed, that of the engine's first GPU. kInvalidArgument,
-// kUnsupported, kNotFound.
+// kUnsupported, kCacheError for a file that cannot be read.
 Result<PrecompileList> make_precompile_list(const ListFlags& flags, Engine& engine);
 
 // What can be said before there is an engine: malformed targets and shards, missing flags.

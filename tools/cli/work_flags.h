@@ -44,8 +44,8 @@ struct WorkList {
   std::vector<KernelSpec> specs() const;
 };
 
-// kInvalidArgument, kUnsupported or kNotFound with one sentence. Layer kinds without a kernel are
-// no error.
+// kInvalidArgument, kUnsupported or kCacheError (a file) with one sentence. Layer kinds without a
+// kernel are no error.
 Result<WorkList> make_work_list(const SpecFlags& flags);
 
 // The kernels of one model, with the flags that a model leaves open, added to `list`.

@@ -1,11 +1,15 @@
 #include "tools/manifest/bounded_json.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
+#include <system_error>
 #include <vector>
 
 #include "tools/models/config_reader.h"
@@ -13,10 +17,16 @@
 namespace pagejit::manifest {
 namespace {
 
-constexpr int kMaxDepth = 16;  // a manifest has 4
+constexpr int kMaxDepth = 16;                    // a manifest has 4
+constexpr size_t kReadBytes = size_t{64} << 10;  // as much as a pipe holds
 
 Status invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+Status too_large(const std::string& path, const std::string& size) {
+  return invalid(path + ": has " + size + " bytes: at most " + std::to_string(kMaxFileBytes) +
+                 " are read");
 }
 
 // Sees each event while the text is parsed, and keeps the first that is not let in.
@@ -52,27 +62,56 @@ class Watcher {
   std::string failure_;
 };
 
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
 }  // namespace
 
 Result<std::string> read_bounded_file(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    return Status(StatusCode::kNotFound, path + ": no such file");
+  const auto failed = [&path](int error) {
+    return Status(
+        StatusCode::kCacheError,
+        path + (error == ENOENT ? ": no such file"
+                                : ": cannot be read: " + std::generic_category().message(error)));
+  };
+  // O_NONBLOCK: the open of a FIFO would wait for its writer, and could not be interrupted.
+  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat info = {};
+  if (fd.get() < 0 || fstat(fd.get(), &info) != 0) return failed(errno);
+  const bool is_regular = S_ISREG(info.st_mode);
+  if (is_regular && static_cast<uint64_t>(info.st_size) > kMaxFileBytes) {
+    return too_large(path, std::to_string(info.st_size));
   }
-  std::ifstream stream(path, std::ios::binary);
   std::string text;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  if (!error && size > kMaxFileBytes) {
-    return invalid(path + ": has " + std::to_string(size) + " bytes: at most " +
-                   std::to_string(kMaxFileBytes) + " are read");
+  std::array<char, kReadBytes> buffer;
+  while (true) {
+    if (!is_regular) {
+      pollfd readable = {.fd = fd.get(), .events = POLLIN, .revents = 0};
+      if (poll(&readable, 1, -1) < 0) {
+        if (errno != EINTR) return failed(errno);
+        return Status(StatusCode::kCancelled, path + ": interrupted while waiting for its writer");
+      }
+    }
+    const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return failed(errno);
+    if (got == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(got));
+    if (text.size() > kMaxFileBytes) {
+      return too_large(path, "more than " + std::to_string(kMaxFileBytes));
+    }
   }
-  text.resize(error ? 0 : size);
-  if (stream) stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!stream.is_open() || stream.bad() || error) {
-    return Status(StatusCode::kNotFound, path + ": cannot be read: " + std::strerror(errno));
-  }
-  text.resize(static_cast<size_t>(stream.gcount()));
-  return text;
 }
 
 Result<Json> parse_bounded_json(std::string_view text) {

@@ -17,7 +17,9 @@ using Json = nlohmann::json;
 // list has at most 100,000 kernels.
 inline constexpr size_t kMaxFileBytes = size_t{64} << 20;
 
-// The whole of a regular file. kNotFound with the reason, kInvalidArgument for one too large.
+// The whole of a file, or of what a pipe or a device gives until its end. kCacheError where it
+// cannot be read, kInvalidArgument for one too large; kCancelled where a signal was handled while
+// it waited for the writer of a pipe.
 Result<std::string> read_bounded_file(const std::string& path);
 
 // kInvalidArgument: malformed, deeper than 16 levels, a key twice in an object.

@@ -26,11 +26,12 @@ struct Manifest {
   std::vector<std::string> unsupported;  // one sentence per layer kind of a model without a kernel
 };
 
-// kInvalidArgument with the place in the JSON ("kernels[2].head_size: 100: must be ..."); kNotFound
-// for a model's file.
+// kInvalidArgument with the place in the JSON ("kernels[2].head_size: 100: must be ...");
+// kCacheError for a model's file that cannot be read.
 Result<Manifest> expand_manifest(std::string_view json, const ManifestOptions& options);
 
-// Of a file, whose folder is the models'. Messages begin with the path.
+// Of a file, or a pipe (read_bounded_file()), whose folder is the models'. Messages begin with the
+// path.
 Result<Manifest> load_manifest(const std::string& path, std::vector<Target> default_targets);
 
 }  // namespace pagejit::manifest

@@ -10,7 +10,7 @@
 namespace pagejit::manifest {
 
 // `folder`: where relative paths of config.json files begin. kInvalidArgument with the path in the
-// JSON; kNotFound.
+// JSON; kCacheError for one that cannot be read.
 Status expand_models(const EntryOptions& entry, const Json& object, const std::string& folder,
                      Expansion* expansion);
 

@@ -22,7 +22,8 @@ struct Trace {
 // that is not whole. kInvalidArgument for more than 100,000 different kernels.
 Result<Trace> parse_trace(std::string_view text);
 
-// kNotFound; kInvalidArgument; with the path before the message, and before each damaged line.
+// Of a file, or a pipe: as read_bounded_file(). Also kInvalidArgument; with the path before the
+// message, and before each damaged line.
 Result<Trace> load_trace(const std::string& path);
 
 }  // namespace pagejit::manifest

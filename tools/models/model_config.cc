@@ -159,10 +159,12 @@ Result<ModelShape> load_model_config(const std::string& path, const ParseOptions
   std::error_code error;
   fs::path file = path;
   if (fs::is_directory(file, error)) file /= "config.json";
-  if (!fs::is_regular_file(file, error)) {
+  const fs::file_type type = fs::status(file, error).type();
+  if (type != fs::file_type::regular && type != fs::file_type::none) {
+    const char* what = type == fs::file_type::not_found ? "no such file" : "not a regular file";
     return Status(
-        StatusCode::kNotFound,
-        file.string() + ": no such file; --model takes a config.json or the folder of one");
+        StatusCode::kCacheError,
+        file.string() + ": " + what + "; --model takes a config.json or the folder of one");
   }
   std::ifstream stream(file, std::ios::binary);
   std::string text;
@@ -170,7 +172,7 @@ Result<ModelShape> load_model_config(const std::string& path, const ParseOptions
   text.resize(kMaxConfigBytes + 1);
   if (stream) stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!stream.is_open() || stream.bad()) {
-    return Status(StatusCode::kNotFound,
+    return Status(StatusCode::kCacheError,
                   file.string() + ": cannot be read: " + std::strerror(errno));
   }
   text.resize(static_cast<size_t>(stream.gcount()));

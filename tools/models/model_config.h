@@ -98,8 +98,8 @@ struct ParseOptions {
 // value and what is legal.
 Result<ModelShape> parse_model_config(std::string_view json, const ParseOptions& options = {});
 
-// Reads a config.json, or the one in a folder. kNotFound where there is none; else as above, with
-// the path before it.
+// Reads a config.json, or the one in a folder. kCacheError where it cannot be read; else as above,
+// with the path before it.
 Result<ModelShape> load_model_config(const std::string& path, const ParseOptions& options = {});
 
 // Every model_type that is understood, aliases included, sorted.

@@ -213,8 +213,8 @@ TEST_F(BundleCommandTest, DamageFailsTheVerification) {
 
 TEST_F(BundleCommandTest, FilesThatAreNotThereOrCannotBeWritten) {
   const std::string from = fill("cache", {kernel(1)});
-  EXPECT_EQ(run({"create", "--from", path("none"), "-o", path("x.pjb")}).exit_code, 1);
-  EXPECT_EQ(run({"create", "--from", runner_.folder(), "-o", path("x.pjb")}).exit_code, 1);
+  EXPECT_EQ(run({"create", "--from", path("none"), "-o", path("x.pjb")}).exit_code, 4);
+  EXPECT_EQ(run({"create", "--from", runner_.folder(), "-o", path("x.pjb")}).exit_code, 4);
   EXPECT_EQ(run({"create", "--from", from, "-o", path("none/x.pjb")}).exit_code, 4);
   EXPECT_EQ(run({"create", "--from", from, "-o", runner_.folder()}).exit_code, 4);
   EXPECT_EQ(run({"create", "--from", from}).exit_code, 1);

@@ -21,6 +21,7 @@
 #include "tests/runtime/remote/loopback.h"
 #include "tests/runtime/remote/nginx_server.h"
 #include "tests/tools/cli/command_runner.h"
+#include "tests/tools/cli/lost_output.h"
 
 namespace pagejit::cli {
 namespace {
@@ -205,6 +206,13 @@ TEST_F(BundlePushTest, AnInterruptEndsIt) {
   EXPECT_EQ(result.exit_code, 6);
   EXPECT_THAT(result.err, HasSubstr("interrupted, 3 kernels left"));
   EXPECT_THAT(result.out, HasSubstr("0 uploaded, 0 were there already, 0 failed"));
+}
+
+TEST_F(BundlePushTest, OutputThatIsLostIsTold) {
+  bundle("a.pjb", 0, 3);
+  expect_lost_output_is_told([&](const std::function<void()>& prepare) {
+    return runner_.run({"bundle", "push", "--remote", server_->url(), path("a.pjb")}, prepare);
+  });
 }
 
 TEST_F(BundlePushTest, AServerThatRefusesIsTold) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/tools/cli/command_runner.h"
+#include "tests/tools/cli/lost_output.h"
 
 namespace pagejit::cli {
 namespace {
@@ -45,6 +46,15 @@ TEST(DoctorNvrtcTest, NamesNvrtcAndTriesTheCacheDirectory) {
   EXPECT_THAT(result.out, HasSubstr("ok       cache writes: "));
   EXPECT_THAT(result.out, HasSubstr("ok       cache locks: "));
   EXPECT_THAT(result.out, HasSubstr(", 0 problems\n"));
+}
+
+TEST(DoctorNvrtcTest, OutputThatIsLostIsTold) {
+  const CommandRunner runner;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"doctor"}, {"doctor", "--json", "-"}}) {
+    expect_lost_output_is_told(
+        [&](const std::function<void()>& prepare) { return runner.run(words, prepare); });
+  }
 }
 
 TEST(DoctorNvrtcTest, JsonHasWhatTheTextHas) {

@@ -21,6 +21,29 @@ void redirect(const std::string& path, int fd) {
   dup2(file, fd);
 }
 
+// Two minutes: a compile takes seconds even on a loaded machine.
+void wait_until(const std::function<bool()>& is_time) {
+  for (int i = 0; i < 12000 && !is_time(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// A value of /proc/PID/status; "" where there is none.
+std::string status_of(int pid, const std::string& name) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word, value; status >> word && std::getline(status >> std::ws, value);) {
+    if (word == name) return value;
+  }
+  return "";
+}
+
+// The first interrupt is the last that is caught.
+bool catches_interrupts(int pid) {
+  const std::string caught = status_of(pid, "SigCgt:");
+  constexpr int kHex = 16;
+  return !caught.empty() && (std::stoull(caught, nullptr, kHex) >> (SIGINT - 1) & 1) != 0;
+}
+
 }  // namespace
 
 CommandRunner::CommandRunner() {
@@ -95,14 +118,28 @@ CommandResult CommandRunner::run(const std::vector<std::string>& arguments,
 
 CommandResult CommandRunner::run_and_interrupt(const std::vector<std::string>& arguments,
                                                const std::function<bool()>& is_time) const {
+  return run_and_interrupt(arguments, [&is_time](int) { return is_time(); });
+}
+
+CommandResult CommandRunner::run_and_interrupt(const std::vector<std::string>& arguments,
+                                               const std::function<bool(int)>& is_time) const {
   const int pid = start(arguments);
-  // Two minutes: a compile takes seconds even on a loaded machine.
-  for (int i = 0; i < 12000 && !is_time(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  wait_until([&] { return is_time(pid); });
   kill(pid, SIGINT);
   return finish(pid);
 }
+
+CommandResult CommandRunner::run_and_interrupt_twice(const std::vector<std::string>& arguments,
+                                                     const std::function<bool()>& is_time) const {
+  const int pid = start(arguments);
+  wait_until(is_time);
+  kill(pid, SIGINT);
+  wait_until([pid] { return !catches_interrupts(pid); });
+  kill(pid, SIGINT);
+  return finish(pid);
+}
+
+bool CommandRunner::is_asleep(int pid) { return status_of(pid, "State:").starts_with('S'); }
 
 CommandResult CommandRunner::run_and_interrupt(const std::vector<std::string>& arguments,
                                                int num_lines) const {

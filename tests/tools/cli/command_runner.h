@@ -35,6 +35,9 @@ class CommandRunner {
   // For the commands run from now on.
   void set_variable(const std::string& name, const std::string& value);
 
+  // Whether it waits for something.
+  static bool is_asleep(int pid);
+
   CommandResult run(const std::vector<std::string>& arguments) const;
 
   // `prepare` runs in the child, after its output was redirected.
@@ -44,7 +47,13 @@ class CommandRunner {
   // Interrupts the command (SIGINT) once `is_time` says so.
   CommandResult run_and_interrupt(const std::vector<std::string>& arguments,
                                   const std::function<bool()>& is_time) const;
-  // The same, once standard error has `num_lines` lines.
+  // The same, for what looks at the process.
+  CommandResult run_and_interrupt(const std::vector<std::string>& arguments,
+                                  const std::function<bool(int pid)>& is_time) const;
+  // Interrupts it again as soon as the first interrupt was taken.
+  CommandResult run_and_interrupt_twice(const std::vector<std::string>& arguments,
+                                        const std::function<bool()>& is_time) const;
+  // The same as the first, once standard error has `num_lines` lines.
   CommandResult run_and_interrupt(const std::vector<std::string>& arguments, int num_lines) const;
 
  private:

@@ -56,11 +56,11 @@ TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
       {"threads",
        precompile({"--head-size", "128", "--group-size", "4", "--arch", "sm_80", "-j", "0"}), 1,
        "--jobs 0: must be in [1, 256]"},
-      {"no such model", precompile({"--model", "/nonexistent", "--arch", "sm_80"}), 1,
+      {"no such model", precompile({"--model", "/nonexistent", "--arch", "sm_80"}), 4,
        "/nonexistent: no such file"},
-      {"no such manifest", precompile({"--manifest", "/nonexistent.json"}), 1,
+      {"no such manifest", precompile({"--manifest", "/nonexistent.json"}), 4,
        "/nonexistent.json: no such file"},
-      {"no such trace", precompile({"--trace", "/nonexistent"}), 1, "/nonexistent: no such file"},
+      {"no such trace", precompile({"--trace", "/nonexistent"}), 4, "/nonexistent: no such file"},
       {"a shard that is none", precompile({"--manifest", "/nonexistent", "--shard", "3/2"}), 1,
        "--shard: shard \"3/2\": must be I/N"},
       {"two ways to look at kernels",
@@ -321,7 +321,7 @@ TEST(CommandTest, TwoRunsOfABenchmarkAreCompared) {
   const CommandResult json = runner.run({"bench", "--compare", a, b, "--json", "-", "--svg", svg});
   EXPECT_EQ(nlohmann::json::parse(json.out)["differences"][0]["verdict"], "worse");
   EXPECT_THAT(CommandRunner::read_file(svg), StartsWith("<svg"));
-  EXPECT_EQ(runner.run({"bench", "--compare", a, "/nonexistent"}).exit_code, 1);
+  EXPECT_EQ(runner.run({"bench", "--compare", a, "/nonexistent"}).exit_code, 4);
   EXPECT_EQ(runner.run({"bench", "--threshold", "5"}).exit_code, 1);
 }
 

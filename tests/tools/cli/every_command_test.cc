@@ -3,17 +3,25 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "tests/tools/cli/application.h"
 #include "tests/tools/cli/command_runner.h"
+#include "tests/tools/cli/lost_output.h"
 
 namespace pagejit::cli {
 namespace {
@@ -27,50 +35,56 @@ constexpr char kOtherManifest[] = "OTHER";
 constexpr char kBundle[] = "BUNDLE";
 constexpr char kKey[] = "KEYFILE";
 constexpr char kOutput[] = "OUTPUT";
+constexpr char kEntry[] = "ENTRY";  // the key of a stored kernel
+constexpr char kCache[] = "CACHE";  // a directory that outlives the command
+
+// What a file gives that is named and cannot be read, whatever reads it.
+constexpr int kIo = 4;
 
 struct Row {
   int without_arguments;  // its exit code; kMeasures: it would run for long
   Words with_file;        // empty: it reads no file that is named
-  int file_code;
-  Words work;  // what is interrupted
-  // What prints something in no time; empty: the same as `work`.
+  Words work;             // what is interrupted
+  // What prints something in short time; empty: the same as `work`.
   Words output = {};
-  int output_code = 0;
+  int output_code = 0;  // of `output`
 };
 constexpr int kMeasures = -1;
 
 // One row for each subcommand that has none itself: a new one must be added.
 const std::map<std::string, Row>& rows() {
   const Words spec = {"--head-size", "64", "--group-size", "3", "--arch", "host"};
-  const Row suite = {3, {}, 0, {}, {"--help"}};
-  const Row program = {kMeasures, {}, 0, {}, {"--help"}};
+  // Without a GPU a suite prints nothing, and a program what it measured at its end.
+  const Row suite = {3, {}, {}, {"--help"}};
+  const Row program = {kMeasures, {}, {}, {"--help"}};
+  const Words small = {"--driver", "emulator", "--head-size", "64", "--group-size", "2"};
   static const std::map<std::string, Row> kRows = {
-      {"precompile",
-       {1, {"--arch", "host", "--model", "FILE"}, 1, {"--manifest", kManifest}, {"--list-models"}}},
-      {"manifest expand", {1, {"FILE"}, 1, {kManifest}}},
-      {"manifest lint", {1, {"FILE"}, 1, {kManifest}}},
-      {"manifest diff", {1, {kManifest, "FILE"}, 1, {kManifest, kOtherManifest}}},
-      {"bundle create",
-       {1, {"--from", "FILE", "-o", kOutput}, 1, {"--from", kBundle, "-o", kOutput}}},
-      {"bundle ls", {1, {"FILE"}, 1, {kBundle}}},
-      {"bundle merge", {1, {"FILE", "-o", kOutput}, 1, {kBundle, "-o", kOutput}}},
-      {"bundle verify", {1, {"FILE"}, 1, {kBundle}}},
+      {"precompile", {1, {"--arch", "host", "--model", "FILE"}, {"--manifest", kManifest}}},
+      {"manifest expand", {1, {"FILE"}, {kManifest}}},
+      {"manifest lint", {1, {"FILE"}, {kManifest}}},
+      {"manifest diff", {1, {kManifest, "FILE"}, {kManifest, kOtherManifest}}},
+      {"bundle create", {1, {"--from", "FILE", "-o", kOutput}, {"--from", kBundle, "-o", kOutput}}},
+      {"bundle ls", {1, {"FILE"}, {kBundle}}},
+      {"bundle merge", {1, {"FILE", "-o", kOutput}, {kBundle, "-o", kOutput}}},
+      {"bundle verify", {1, {"FILE"}, {kBundle}}},
       {"bundle sign",
-       {1, {"FILE", "--key-file", kKey}, 1, {kBundle, "--key-file", kKey, "-o", kOutput}}},
-      {"bundle keygen", {1, {}, 0, {"-o", kOutput}}},
+       {1, {"FILE", "--key-file", kKey}, {kBundle, "--key-file", kKey, "-o", kOutput}}},
+      {"bundle keygen", {1, {}, {"-o", kOutput}}},
+      // Nobody listens there, which gives 4.
       {"bundle push",
        {1,
         {"FILE", "--remote", "http://127.0.0.1:1/"},
-        1,
         {kBundle, "--remote", "http://127.0.0.1:1/"},
-        {"--help"}}},
-      {"render", {1, {}, 0, spec}},
-      {"explain", {1, {}, 0, spec}},
-      // Prints nothing without NVRTC.
-      {"inspect", {1, {"FILE"}, 1, {"--spec", "merge_states", "--arch", "sm_80"}, {"--help"}}},
-      {"check",
-       {3, {"--driver", "emulator", "--model", "FILE"}, 1, {"--driver", "emulator"}, {"--help"}}},
-      {"demo", {3, {}, 0, {"--driver", "emulator"}, {"--help"}}},
+        {},
+        4}},
+      {"render", {1, {}, spec}},
+      {"explain", {1, {}, spec}},
+      // Prints nothing without NVRTC; inspect_command_test has one.
+      {"inspect", {1, {"FILE"}, {"--spec", "merge_states", "--arch", "sm_80"}, {"--help"}}},
+      {"check", {3, {"--driver", "emulator", "--model", "FILE"}, small}},
+      // Without NVRTC it runs its kernels on the emulator, and gives 3.
+      {"demo",
+       {3, {}, {"--driver", "emulator"}, {"--driver", "emulator", "--cache-dir", kCache}, 3}},
       {"bench decode", suite},
       {"bench v1v2", suite},
       {"bench paging", suite},
@@ -79,23 +93,20 @@ const std::map<std::string, Row>& rows() {
       {"bench prefill", suite},
       {"bench mixed", suite},
       {"bench cascade", suite},
-      {"tune",
-       {1,
-        {"--model", "FILE"},
-        1,
-        {"--driver", "emulator", "--head-size", "64", "--group-size", "2"},
-        {"--help"}}},
+      // The emulator is refused; tuned_commands_test has a driver.
+      {"tune", {1, {"--model", "FILE"}, small, {"--help"}}},
       {"bench host", program},
       {"bench store", program},
-      {"cache stats", {0, {}, 0, {}}},
-      {"cache ls", {0, {}, 0, {}}},
-      {"cache verify", {0, {}, 0, {}}},
-      {"cache gc", {0, {}, 0, {}}},
-      {"cache clear", {0, {}, 0, {}}},
-      {"cache extract", {1, {}, 0, {"0", "-o", kOutput}, {"--help"}}},
-      {"key", {1, {}, 0, spec}},
-      {"doctor", {3, {}, 0, {}, {"--help"}}},
-      {"version", {0, {}, 0, {}}},
+      {"cache stats", {0, {}, {}}},
+      {"cache ls", {0, {}, {}}},
+      {"cache verify", {0, {}, {}}},
+      {"cache gc", {0, {}, {}}},
+      {"cache clear", {0, {}, {}, {"--cache-dir", kCache}}},
+      {"cache extract", {1, {}, {"0", "-o", kOutput}, {kEntry, "-o", "-"}}},
+      {"key", {1, {}, spec}},
+      // Without NVRTC it gives 3.
+      {"doctor", {3, {}, {}, {}, 3}},
+      {"version", {0, {}, {}}},
   };
   return kRows;
 }
@@ -132,15 +143,21 @@ class EveryCommandTest : public testing::Test {
     ASSERT_EQ(bundle.exit_code, 0) << bundle.err;
     const CommandResult key = runner_.run({"bundle", "keygen", "-o", path("good.key")});
     ASSERT_EQ(key.exit_code, 0) << key.err;
+    const CommandResult listing = runner_.run({"cache", "ls", "--json"});
+    entry_ = nlohmann::json::parse(listing.out).at(0).at("key");
   }
 
   std::string path(const std::string& name) const { return runner_.folder() + "/" + name; }
 
   Words call(const std::string& command, const Words& words, const std::string& file = "") const {
-    const std::map<std::string, std::string> meaning = {
-        {kManifest, path("manifest.json")}, {kOtherManifest, path("other.json")},
-        {kBundle, path("good.pjb")},        {kKey, path("good.key")},
-        {kOutput, path("output")},          {"FILE", file}};
+    const std::map<std::string, std::string> meaning = {{kManifest, path("manifest.json")},
+                                                        {kOtherManifest, path("other.json")},
+                                                        {kBundle, path("good.pjb")},
+                                                        {kKey, path("good.key")},
+                                                        {kOutput, path("output")},
+                                                        {"FILE", file},
+                                                        {kEntry, entry_},
+                                                        {kCache, path("kept")}};
     Words all = split(command);
     for (const std::string& word : words) {
       const auto found = meaning.find(word);
@@ -157,8 +174,37 @@ class EveryCommandTest : public testing::Test {
     return names;
   }
 
+  // Every call that reads a file: those of the table, and flags beside them.
+  std::vector<std::pair<std::string, Words>> calls_with_file() const {
+    std::vector<std::pair<std::string, Words>> calls = {
+        {"precompile", {"--manifest", "FILE"}},
+        {"precompile", {"--trace", "FILE"}},
+        {"manifest diff", {"FILE", kOtherManifest}},
+        {"bundle sign", {kBundle, "--key-file", "FILE"}},
+        {"bundle push", {kBundle, "--remote", "http://127.0.0.1:1/", "--key-file", "FILE"}},
+        {"bench", {"--compare", "FILE", "FILE"}}};
+    for (const auto& [name, row] : rows()) {
+      if (!row.with_file.empty()) calls.emplace_back(name, row.with_file);
+    }
+    return calls;
+  }
+
+  void expect_unreadable(
+      const std::vector<std::string>& files, const std::function<void()>& prepare = [] {}) const {
+    for (const auto& [name, words] : calls_with_file()) {
+      for (const std::string& file : files) {
+        SCOPED_TRACE(name + " " + testing::PrintToString(words) + " " + file);
+        const CommandResult result = runner_.run(call(name, words, file), prepare);
+        EXPECT_THAT(result.err, HasSubstr(file));
+        EXPECT_EQ(result.exit_code, kIo) << result.err;
+        EXPECT_FALSE(fs::exists(path("output"))) << "half-written";
+      }
+    }
+  }
+
   CommandRunner runner_;
   Application application_;
+  std::string entry_;
 };
 
 TEST_F(EveryCommandTest, HasARowInTheTable) {
@@ -211,6 +257,12 @@ TEST_F(EveryCommandTest, WithoutArgumentsItWorksOrSaysWhatIsMissing) {
       EXPECT_THAT(result.err, HasSubstr("pagejit"));
     }
   }
+  const CommandResult bench = runner_.run({"bench"});
+  EXPECT_EQ(bench.exit_code, 3) << "all suites, which need a GPU: " << bench.err;
+  EXPECT_THAT(bench.err, HasSubstr("pagejit: /nonexistent/libcuda.so cannot be opened"));
+  const CommandResult generate = runner_.run({"generate"});  // hidden
+  EXPECT_EQ(generate.exit_code, 1);
+  EXPECT_THAT(generate.err, HasSubstr("pagejit generate: what is required"));
   for (const char* name : {"", "manifest", "bundle", "cache"}) {
     const CommandResult result = runner_.run(split(name));
     EXPECT_EQ(result.exit_code, 1) << name;
@@ -242,16 +294,102 @@ TEST_F(EveryCommandTest, FilesThatCannotBeReadAreNamed) {
   make_good_files();
   fs::create_symlink("/nonexistent/target", path("dangling"));
   fs::create_directory(path("folder"));
+  expect_unreadable({path("missing"), path("dangling"), path("folder"), path("good.key/below")});
+}
+
+// What the program's user may not read. Root may read everything, until it drops those capabilities
+// for itself and what it executes.
+void drop_the_right_to_read() {
+  if (geteuid() != 0) return;
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  syscall(SYS_capget, &header, data);
+  for (const unsigned capability : {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH}) {
+    prctl(PR_CAPBSET_DROP, capability);  // else exec() would bring it back
+    data[0].effective &= ~(1U << capability);
+    data[0].permitted &= ~(1U << capability);
+    data[0].inheritable &= ~(1U << capability);
+  }
+  syscall(SYS_capset, &header, data);
+}
+
+TEST_F(EveryCommandTest, FilesThatAreNotPermittedAreNamed) {
+  make_good_files();
+  const std::string secret = runner_.write_file("secret", "{}");
+  fs::create_directory(path("locked"));
+  const std::string below = runner_.write_file("locked/below", "{}");
+  fs::permissions(secret, fs::perms::none);
+  fs::permissions(path("locked"), fs::perms::none);
+  constexpr int kDenied = 77;
+  const CommandResult tried = runner_.run({"version"}, [&] {
+    drop_the_right_to_read();
+    const bool is_denied = open(secret.c_str(), O_RDONLY) < 0 && errno == EACCES;
+    const bool stays_so = geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_DAC_OVERRIDE) == 0;
+    if (is_denied && stays_so) _exit(kDenied);
+  });
+  if (tried.exit_code == kDenied) expect_unreadable({secret, below}, drop_the_right_to_read);
+  fs::permissions(path("locked"), fs::perms::owner_all);
+  if (tried.exit_code != kDenied) GTEST_SKIP() << "root keeps its capabilities here";
+}
+
+// A FIFO without a writer would block whoever opens it in the ordinary way.
+TEST_F(EveryCommandTest, WhatMustBeAFileIsNotWaitedFor) {
+  make_good_files();
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
   for (const auto& [name, row] : rows()) {
-    if (row.with_file.empty()) continue;
-    for (const std::string& file : {path("missing"), path("dangling"), path("folder")}) {
+    if (row.with_file.empty() || name.starts_with("manifest ")) continue;
+    for (const std::string& file : {path("fifo"), std::string("/dev/zero")}) {
       SCOPED_TRACE(name + " " + file);
       const CommandResult result = runner_.run(call(name, row.with_file, file));
+      EXPECT_EQ(result.exit_code, kIo) << result.err;
       EXPECT_THAT(result.err, HasSubstr(file));
-      EXPECT_THAT(result.exit_code, testing::AnyOf(row.file_code, 4)) << result.err;
-      EXPECT_FALSE(fs::exists(path("output"))) << "half-written";
+      EXPECT_THAT(result.err, HasSubstr("a regular file"));
     }
   }
+}
+
+// As a shell's <(...) and `... | pagejit manifest lint /dev/stdin` give them.
+TEST_F(EveryCommandTest, ListsAreReadFromPipes) {
+  const std::string fifo = path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const auto run = [&](const Words& words, const std::string& text) {
+    // Opening waits for the reader; what is longer than a pipe holds comes in several parts.
+    std::thread writer([&] { std::ofstream(fifo) << text << std::string(100'000, '\n'); });
+    const CommandResult result = runner_.run(words);
+    writer.join();
+    return result;
+  };
+  const CommandResult lint = run({"manifest", "lint", fifo}, kList);
+  EXPECT_EQ(lint.exit_code, 0) << lint.err;
+  EXPECT_EQ(lint.out, fifo + ": 2 kernels\n");
+  const CommandResult diff = run({"manifest", "diff", path("manifest.json"), fifo}, kList);
+  EXPECT_EQ(diff.exit_code, 0) << diff.err;
+  const CommandResult expanded =
+      runner_.run({"manifest", "expand", path("manifest.json"), "--json"});
+  const CommandResult traced = run({"precompile", "--trace", fifo, "--verify"}, expanded.out);
+  EXPECT_EQ(traced.exit_code, 5) << "nothing is made yet: " << traced.err;
+  EXPECT_THAT(traced.out, HasSubstr("2 kernels: 0 compiled, 0 cached, 2 missing"));
+  const CommandResult malformed = run({"manifest", "lint", fifo}, "{");
+  EXPECT_EQ(malformed.exit_code, 1);
+  EXPECT_THAT(malformed.err, HasSubstr(fifo + ": not valid JSON"));
+
+  const CommandResult endless = runner_.run({"manifest", "lint", "/dev/zero"});
+  EXPECT_EQ(endless.exit_code, 1);
+  EXPECT_THAT(endless.err, HasSubstr("/dev/zero: has more than 67108864 bytes: at most"));
+}
+
+TEST_F(EveryCommandTest, AnInterruptEndsTheWaitForAPipesWriter) {
+  const std::string fifo = path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  int writer = -1;
+  const CommandResult result = runner_.run_and_interrupt({"manifest", "lint", fifo}, [&](int pid) {
+    // Succeeds once the command has opened it; asleep, it waits.
+    if (writer < 0) writer = open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return writer >= 0 && CommandRunner::is_asleep(pid);
+  });
+  close(writer);
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(fifo + ": interrupted while waiting for its writer"));
 }
 
 TEST_F(EveryCommandTest, OutputThatIsLostIsTold) {
@@ -259,25 +397,12 @@ TEST_F(EveryCommandTest, OutputThatIsLostIsTold) {
   for (const auto& [name, row] : rows()) {
     SCOPED_TRACE(name);
     const Words words = call(name, row.output.empty() ? row.work : row.output);
-    const auto run = [&](const std::function<void()>& prepare) {
-      fs::remove(path("output"));
-      return runner_.run(words, prepare);
-    };
-    const CommandResult full = run([] { dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO); });
-    // A kernel's key for the host needs a compiler only.
-    EXPECT_EQ(full.exit_code, 4) << full.err;
-    EXPECT_THAT(full.err, HasSubstr("the standard output cannot be written: No space left"));
-    const CommandResult closed = run([] { close(STDOUT_FILENO); });
-    EXPECT_EQ(closed.exit_code, 4) << closed.err;
-    EXPECT_THAT(closed.err, HasSubstr("the standard output cannot be written: Bad file"));
-    const CommandResult unread = run([] {
-      int ends[2];
-      if (pipe(ends) != 0) _exit(126);
-      close(ends[0]);
-      dup2(ends[1], STDOUT_FILENO);
-    });
-    EXPECT_EQ(unread.exit_code, 128 + SIGPIPE) << "as other programs end";
-    EXPECT_EQ(unread.err.find("standard output"), std::string::npos) << unread.err;
+    expect_lost_output_is_told(
+        [&](const std::function<void()>& prepare) {
+          fs::remove(path("output"));
+          return runner_.run(words, prepare);
+        },
+        row.output_code);
   }
   EXPECT_TRUE(fs::is_empty(path("tmp")));
 }
@@ -319,6 +444,59 @@ TEST_F(EveryCommandTest, AnInterruptEndsABenchmarkProgramAndWhatItStarted) {
   EXPECT_EQ(result.exit_code, 6) << result.err;
   EXPECT_THAT(result.err, HasSubstr("pagejit: interrupted"));
   EXPECT_TRUE(fs::is_empty(path("tmp")));
+}
+
+// Its first line is printed when the kernels are about to run; so many take a minute or more.
+TEST_F(EveryCommandTest, AnInterruptEndsChecksInTheirMidst) {
+  const CommandResult result = runner_.run_and_interrupt(
+      {"check", "--driver", "emulator", "--head-size", "64", "--group-size", "2", "--batches",
+       "1000", "--json", path("checks.json")},
+      [&] { return CommandRunner::read_file(path("out")).find('\n') != std::string::npos; });
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("pagejit: interrupted"));
+  EXPECT_THAT(result.out, HasSubstr(" of 1000 checks passed, "));
+  EXPECT_THAT(result.out, HasSubstr(" not started\n"));
+  // What was done is kept, line by line.
+  std::istringstream lines(CommandRunner::read_file(path("checks.json")));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(nlohmann::json::parse(line)["verdict"], "pass");
+  }
+  EXPECT_TRUE(fs::is_empty(path("tmp")));
+}
+
+TEST_F(EveryCommandTest, AnInterruptEndsTheDemonstrationInItsMidst) {
+  const CommandResult result = runner_.run_and_interrupt({"demo", "--driver", "emulator"}, [&] {
+    const std::string err = CommandRunner::read_file(path("err"));
+    return err.find(" bf16\n") != std::string::npos;  // the first model
+  });
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("pagejit: interrupted"));
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("gpt-neox-20b f16"))) << "the last one";
+  EXPECT_THAT(result.out, HasSubstr(" of 12 kernels passed"));
+  EXPECT_TRUE(fs::is_empty(path("tmp"))) << "its cache directory is gone";
+}
+
+TEST_F(EveryCommandTest, ASecondInterruptEndsItAtOnceAndWritesNoFile) {
+  // A C++ compiler that takes as long as the command lives.
+  const std::string compiler = runner_.write_script("compiler", R"(
+if [ "$1" = --version ]; then echo slow; exit; fi
+touch ")" + path("compiling") + R"("
+while kill -0 $PPID; do sleep 0.1; done
+)");
+  runner_.set_variable("PAGEJIT_HOST_CXX", compiler);
+  const Words words = {"precompile",   "--manifest", path("manifest.json"), "-o",
+                       path("output"), "--json",     path("json")};
+  const CommandResult result =
+      runner_.run_and_interrupt_twice(words, [&] { return fs::exists(path("compiling")); });
+  EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+  EXPECT_FALSE(fs::exists(path("output")));
+  EXPECT_FALSE(fs::exists(path("json")));
+  const CommandResult verified = runner_.run({"cache", "verify"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  runner_.set_variable("PAGEJIT_HOST_CXX", "");
+  const CommandResult again = runner_.run(words);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(fs::exists(path("output")) && fs::exists(path("json")));
 }
 
 }  // namespace

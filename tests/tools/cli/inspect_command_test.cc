@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/tools/cli/command_runner.h"
+#include "tests/tools/cli/lost_output.h"
 
 namespace pagejit::cli {
 namespace {
@@ -126,6 +127,28 @@ TEST(InspectCommandTest, WithoutADisassemblerTheRestIsThereAndASentence) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out, HasSubstr("registers per thread"));
   EXPECT_THAT(result.out, HasSubstr("nvdisasm: /does/not/exist is no program"));
+}
+
+// The disassembler asks whoever called it to stop, while it is at work.
+TEST(InspectCommandTest, AnInterruptInItsMidstIsTold) {
+  const CommandRunner runner;
+  const std::string program = runner.write_script("nvdisasm", "kill -INT $PPID\necho nothing\n");
+  const std::string page = runner.folder() + "/page.html";
+  const CommandResult result = runner.run({"inspect", "--spec", "merge_states", "--arch", "sm_80",
+                                           "--nvdisasm", program, "--html", page});
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("pagejit: interrupted"));
+  if (std::filesystem::exists(page)) {
+    EXPECT_THAT(content_of(page), testing::EndsWith("</html>\n")) << "half-written";
+  }
+  EXPECT_FALSE(std::filesystem::exists(runner.folder() + "/cache")) << "nothing is stored";
+}
+
+TEST(InspectCommandTest, OutputThatIsLostIsTold) {
+  const CommandRunner runner;
+  expect_lost_output_is_told([&](const std::function<void()>& prepare) {
+    return runner.run({"inspect", "--spec", "merge_states", "--arch", "sm_80"}, prepare);
+  });
 }
 
 TEST(InspectCommandTest, FilesThatAreNoCubinsAreRefused) {

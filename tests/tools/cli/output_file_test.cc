@@ -1,13 +1,17 @@
 #include "tools/cli/output_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+
+#include "tests/cache/child_process.h"
 
 namespace pagejit::cli {
 namespace {
@@ -45,6 +49,22 @@ TEST_F(OutputFileTest, AFileIsReplacedWholeAndKeepsItsMode) {
   EXPECT_EQ(read(path), "second\n");
   EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(num_files(), 1u) << "no temporary is left";
+}
+
+// Where the limit on the file's size is met, which is in the midst of the write, a signal comes.
+TEST_F(OutputFileTest, AnInterruptInTheMidstOfAWriteLeavesTheOldFile) {
+  const std::string path = folder_ + "/out.json";
+  EXPECT_TRUE(write(path, "old"));
+  constexpr size_t kLimit = size_t{1} << 20;
+  cache::ChildProcess child([&] {
+    const rlimit limit = {kLimit, kLimit};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGXFSZ, [](int) { std::raise(SIGINT); });
+    return write(path, std::string(2 * kLimit, 'n')) ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 128 + SIGINT);
+  EXPECT_EQ(read(path), "old");
 }
 
 TEST_F(OutputFileTest, ALinkStaysALink) {

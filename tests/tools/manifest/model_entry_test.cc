@@ -98,7 +98,7 @@ TEST(ModelEntryTest, MessagesHaveTheirPlace) {
     EXPECT_THAT(manifest.status().message(), StartsWith(sentence)) << model;
   }
   const Result<Manifest> absent = expand(R"({"config": "absent.json"})");
-  EXPECT_EQ(absent.status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(absent.status().code(), StatusCode::kCacheError);
   EXPECT_THAT(absent.status().message(), StartsWith("models[0].config: "));
 }
 

@@ -73,7 +73,7 @@ TEST(TraceTest, MoreKernelsThanAListHasAreRefused) {
 
 TEST(TraceTest, AFileThatIsNotThere) {
   const Result<Trace> trace = load_trace("/nonexistent/trace");
-  EXPECT_EQ(trace.status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(trace.status().code(), StatusCode::kCacheError);
   EXPECT_THAT(trace.status().message(), HasSubstr("/nonexistent/trace: no such file"));
 }
 

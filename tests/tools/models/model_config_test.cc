@@ -230,9 +230,9 @@ TEST(ModelConfigTest, AskedDtypeWinsOverTheFile) {
   EXPECT_EQ(shape->dtype, DataType::kFloat16);
 }
 
-TEST(ModelConfigTest, MissingFileIsNotFound) {
+TEST(ModelConfigTest, MissingFileCannotBeRead) {
   const Result<ModelShape> shape = load_model_config("/nonexistent/config.json");
-  EXPECT_EQ(shape.status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(shape.status().code(), StatusCode::kCacheError);
 }
 
 // Every prefix of a file is either refused with a sentence or, after its closing brace, read.

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tests/tools/cli/command_runner.h"
+#include "tests/tools/cli/lost_output.h"
 #include "tests/tools/tune/tune_fixture.h"
 
 namespace pagejit {
@@ -72,6 +73,13 @@ TEST_F(TuneCommandTest, JsonOnTheStandardOutputIsAlone) {
   const CommandResult result = runner.run(all);
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["target"], "sm_90a");
+}
+
+TEST_F(TuneCommandTest, OutputThatIsLostIsTold) {
+  Words all = words();
+  all.back() = "-";
+  cli::expect_lost_output_is_told(
+      [&](const std::function<void()>& prepare) { return runner.run(all, prepare); }, 3);
 }
 
 TEST_F(TuneCommandTest, AnInterruptIsToldAndKeepsNothing) {
