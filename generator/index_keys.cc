@@ -10,9 +10,9 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// The fields that the specs of pages share.
+// The fields that the specs of blocks of keys share.
 template <class Spec>
-Status check_page(const Spec& spec) {
+Status check_block(const Spec& spec) {
   if (Status s = check_range("head_size", spec.head_size, 4, 4096); !s) return s;
   if (spec.quant_block_size < 4 || spec.quant_block_size % 4 != 0 ||
       spec.head_size % spec.quant_block_size != 0) {
@@ -24,24 +24,25 @@ Status check_page(const Spec& spec) {
 }
 
 template <class Spec>
-std::string page_text(const Spec& spec) {
+std::string block_text(const Spec& spec) {
   return text_field("head_size", spec.head_size) +
          text_field("quant_block_size", spec.quant_block_size) +
          text_field("block_size", spec.block_size);
 }
 
 template <class Spec>
-std::string page_name(const Spec& spec) {
+std::string block_name(const Spec& spec) {
   return "_d" + std::to_string(spec.head_size) + "_q" + std::to_string(spec.quant_block_size) +
          "_b" + std::to_string(spec.block_size);
 }
 
-// The most elements, a power of two and at most `most`, that divide a row of codes and a page.
+// The most elements, a power of two and at most `most`, that divide a row of codes and a block.
 template <class Spec>
 int vector_of(const Spec& spec, int row, int most) {
-  const int64_t page = index_page_bytes(spec.block_size, spec.head_size, spec.quant_block_size);
+  const int64_t block_bytes =
+      index_page_bytes(spec.block_size, spec.head_size, spec.quant_block_size);
   int vector = most;
-  while (row % vector != 0 || page % vector != 0) vector /= 2;
+  while (row % vector != 0 || block_bytes % vector != 0) vector /= 2;
   return vector;
 }
 
@@ -52,13 +53,13 @@ int threads_for(int elements, int vector) {
 }
 
 std::string write_name(const IndexKeyWriteSpec& spec) {
-  return "pagejit_index_key_write_" + std::string(data_type_name(spec.dtype)) + page_name(spec) +
+  return "pagejit_index_key_write_" + std::string(data_type_name(spec.dtype)) + block_name(spec) +
          (spec.power_of_two_scale ? "_p2" : "") + row_alignment_suffix(spec.row_alignment) +
          debug_suffix(spec.debug);
 }
 
 std::string gather_name(const IndexKeyGatherSpec& spec) {
-  return "pagejit_index_key_gather" + page_name(spec) + row_alignment_suffix(spec.row_alignment) +
+  return "pagejit_index_key_gather" + block_name(spec) + row_alignment_suffix(spec.row_alignment) +
          debug_suffix(spec.debug);
 }
 
@@ -67,13 +68,13 @@ std::string gather_name(const IndexKeyGatherSpec& spec) {
 template <>
 Status validate(const IndexKeyWriteSpec& spec) {
   if (Status s = check_wide_type("dtype", spec.dtype); !s) return s;
-  if (Status s = check_page(spec); !s) return s;
+  if (Status s = check_block(spec); !s) return s;
   return check_alignment("row_alignment", spec.row_alignment, data_type_bytes(spec.dtype));
 }
 
 template <>
 Status validate(const IndexKeyGatherSpec& spec) {
-  if (Status s = check_page(spec); !s) return s;
+  if (Status s = check_block(spec); !s) return s;
   return check_alignment("row_alignment", spec.row_alignment, 4);
 }
 
@@ -88,13 +89,13 @@ Status supports(const IndexKeyGatherSpec& spec, const Target& target) {
 
 template <>
 std::string canonical_text(const IndexKeyWriteSpec& spec) {
-  return "index_key_write" + text_field("dtype", data_type_name(spec.dtype)) + page_text(spec) +
+  return "index_key_write" + text_field("dtype", data_type_name(spec.dtype)) + block_text(spec) +
          text_switch("power_of_two_scale", spec.power_of_two_scale) +
          row_alignment_text(spec.row_alignment) + text_switch("debug", spec.debug);
 }
 template <>
 std::string canonical_text(const IndexKeyGatherSpec& spec) {
-  return "index_key_gather" + page_text(spec) + row_alignment_text(spec.row_alignment) +
+  return "index_key_gather" + block_text(spec) + row_alignment_text(spec.row_alignment) +
          text_switch("debug", spec.debug);
 }
 

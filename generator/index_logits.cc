@@ -74,8 +74,8 @@ Result<IndexLogitsConfig> plan(const IndexLogitsSpec& spec, const Target& target
   }
   // Four lanes share a key.
   int vector = spec.head_size % 64 == 0 ? 16 : 8;
-  const int64_t page = index_page_bytes(spec.block_size, spec.head_size, spec.head_size);
-  while (page % vector != 0) vector /= 2;
+  const int64_t block_bytes = index_page_bytes(spec.block_size, spec.head_size, spec.head_size);
+  while (block_bytes % vector != 0) vector /= 2;
   return IndexLogitsConfig{
       .spec = spec,
       .target = target,

@@ -56,7 +56,6 @@ pagejit_paged_attention_args default_paged_args() {
   args.blocksparse_block_size = defaults.blocksparse_block_size;
   args.dtype = static_cast<int32_t>(defaults.dtype);
   return args;
-  return args;
 }
 
 // Calls `function` with the object and the arguments.

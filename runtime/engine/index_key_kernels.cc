@@ -11,12 +11,12 @@ namespace pagejit {
 namespace {
 
 // Scales of f32 lie behind the codes.
-int page_alignment(int vector_bytes) {
+int block_alignment(int vector_bytes) {
   return std::max(vector_bytes, static_cast<int>(alignof(float)));
 }
 
-Status check_pages(const void* cache, int64_t block_stride_bytes, int vector_bytes) {
-  const int alignment = page_alignment(vector_bytes);
+Status check_blocks(const void* cache, int64_t block_stride_bytes, int vector_bytes) {
+  const int alignment = block_alignment(vector_bytes);
   Status status = check_pointer("cache", cache, static_cast<uintptr_t>(alignment));
   if (status) status = check_multiple("block_stride_bytes", block_stride_bytes, alignment);
   return status;
@@ -38,7 +38,7 @@ Status launch_write(const LoadedKernel& kernel, const IndexKeyWriteArgs& args, S
     status = check_pointer("k", args.k, static_cast<uintptr_t>(bytes));
   }
   if (status) status = check_stride("k_stride_token", args.k_stride_token, c.vector_elements);
-  if (status) status = check_pages(args.cache, args.block_stride_bytes, c.vector_elements);
+  if (status) status = check_blocks(args.cache, args.block_stride_bytes, c.vector_elements);
   if (status) status = check_pointer("slot_mapping", args.slot_mapping, alignof(int64_t));
   if (status && c.debug) status = check_pointer("debug_report", args.debug_report, 16);
   if (!status) return status;
@@ -60,7 +60,7 @@ Status launch_gather(const LoadedKernel& kernel, const IndexKeyGatherArgs& args,
   const pagejit_shared::IndexKeyGatherConfig& c = constants_of<IndexKeyGatherConfig>(kernel);
   Status status = check_count("num_tokens", args.num_tokens, 0, kMaxGridX);
   if (status) status = check_count("num_seqs", args.num_seqs, 1, INT32_MAX);
-  if (status) status = check_pages(args.cache, args.block_stride_bytes, c.vector_bytes);
+  if (status) status = check_blocks(args.cache, args.block_stride_bytes, c.vector_bytes);
   if (status) status = check_pointer("block_table", args.block_table, alignof(int32_t));
   if (status) status = check_pointer("cu_seq_lens", args.cu_seq_lens, alignof(int32_t));
   if (status && misaligned(args.seq_starts, alignof(int32_t))) {

@@ -68,7 +68,7 @@ Status check_ranges(const SparseAttentionSpec& spec, const SparseAttentionArgs& 
     }
   } else if (ranges.row_begins != nullptr) {
     return invalid(
-        "row_begins is not null: must be where index keys lie in pages, whose rows begin with "
+        "row_begins is not null: must be where index keys lie in blocks, whose rows begin with "
         "token 0");
   }
   Status status = check_row_ranges(ranges, args.num_rows);

@@ -75,7 +75,7 @@ void SparseCall::lay_out() {
 IndexRowRanges SparseCall::ranges_of(const RowChunk& chunk) const {
   IndexRowRanges ranges = args_.ranges;
   // Of a part of a sequence all rows are one's.
-  ranges.next_n = has_pages() ? std::min(rows_per_seq_, chunk.num_rows) : 1;
+  ranges.next_n = has_index_blocks() ? std::min(rows_per_seq_, chunk.num_rows) : 1;
   if (ranges.row_begins != nullptr) ranges.row_begins += chunk.first;
   if (ranges.row_ends != nullptr) ranges.row_ends += chunk.first;
   if (ranges.seq_lens != nullptr) ranges.seq_lens += sequence_of(chunk);
@@ -93,7 +93,7 @@ IndexLogitsArgs SparseCall::logits_args(const RowChunk& chunk) const {
   to.k_stride = args_.index_k_stride;
   to.k_scale = args_.index_k_scale;
   to.num_keys = args_.num_index_keys;
-  if (has_pages()) {
+  if (has_index_blocks()) {
     to.block_table = args_.block_table + sequence_of(chunk) * args_.block_table_stride;
     to.block_table_stride = args_.block_table_stride;
   }

@@ -57,7 +57,7 @@ class SparseCall {
   T* at(size_t offset) const {
     return reinterpret_cast<T*>(static_cast<char*>(args_.workspace) + offset);
   }
-  bool has_pages() const { return !loaded_.spec.contiguous_index_keys; }
+  bool has_index_blocks() const { return !loaded_.spec.contiguous_index_keys; }
   int sequence_of(const RowChunk& chunk) const { return chunk.first / rows_per_seq_; }
   IndexRowRanges ranges_of(const RowChunk& chunk) const;
   // What the numbers of splits depend on; no pointer.

@@ -1,4 +1,4 @@
-// Copies the index keys of sequences from their pages to contiguous rows, codes and scales apart,
+// Copies the index keys of sequences from their blocks to contiguous rows, codes and scales apart,
 // one sequence behind the other.
 #pragma once
 
@@ -20,9 +20,9 @@ PAGEJIT_DEVICE void gather_keys(const IndexKeyGatherParams& params) {
       return;
     }
   }
-  const uint8_t* page =
+  const uint8_t* block_start =
       static_cast<const uint8_t*>(params.cache) + place.block * params.block_stride_bytes;
-  const uint8_t* codes = page + static_cast<int64_t>(place.in_block) * C.head_size;
+  const uint8_t* codes = block_start + static_cast<int64_t>(place.in_block) * C.head_size;
   uint8_t* k_out = static_cast<uint8_t*>(params.k_out) + token * params.k_out_stride_token;
   const int first = dev::thread_idx() % C.threads_per_token;
   for (int at = first * C.vector_bytes; at < C.head_size;
@@ -31,8 +31,9 @@ PAGEJIT_DEVICE void gather_keys(const IndexKeyGatherParams& params) {
     bits.load_nc(codes + at);
     bits.store(k_out + at);
   }
-  const float* scales = reinterpret_cast<const float*>(
-                            page + pagejit_shared::index_scales_offset(C.block_size, C.head_size)) +
+  const uint8_t* first_scale =
+      block_start + pagejit_shared::index_scales_offset(C.block_size, C.head_size);
+  const float* scales = reinterpret_cast<const float*>(first_scale) +
                         static_cast<int64_t>(place.in_block) * kScales;
   for (int i = first; i < kScales; i += C.threads_per_token) {
     dev::store_global(params.scale_out + token * params.scale_out_stride_token + i,

@@ -50,7 +50,7 @@ struct LogitsWork {
 
 // ---- Keys ----
 
-// The page of a key. Only of keys that a row has.
+// The block of a key. Only of keys that a row has.
 template <IndexLogitsConfig C>
 PAGEJIT_DEVICE int key_block(const IndexLogitsParams& params, int seq_idx, int key) {
   return dev::load_global_nc(params.block_table + seq_idx * params.block_table_stride +
@@ -111,11 +111,11 @@ PAGEJIT_DEVICE KeyPlace find_key(const IndexLogitsParams& params, const LogitsWo
         return {nullptr, nullptr};
       }
     }
-    const uint8_t* page = keys + block * params.k_stride;
+    const uint8_t* block_start = keys + block * params.k_stride;
     const int64_t in_block = key % C.block_size;
     const auto* scales = reinterpret_cast<const float*>(
-        page + pagejit_shared::index_scales_offset(C.block_size, C.head_size));
-    return {page + in_block * C.head_size, scales + in_block};
+        block_start + pagejit_shared::index_scales_offset(C.block_size, C.head_size));
+    return {block_start + in_block * C.head_size, scales + in_block};
   }
 }
 

@@ -1,5 +1,5 @@
 // Quantises the index keys of new tokens to e4m3, with a scale for each quant block, and writes
-// both into their pages.
+// both into their blocks.
 #pragma once
 
 using pagejit_shared::IndexKeyWriteConfig;
@@ -84,13 +84,13 @@ PAGEJIT_DEVICE void write_keys(const IndexKeyWriteParams& params) {
 
   const int64_t block = slot / C.block_size;
   const int64_t in_block = slot % C.block_size;
-  uint8_t* page = static_cast<uint8_t*>(params.cache) + block * params.block_stride_bytes;
+  uint8_t* block_start = static_cast<uint8_t*>(params.cache) + block * params.block_stride_bytes;
   if (row.first_element == 0) {
     float* scales = reinterpret_cast<float*>(
-        page + pagejit_shared::index_scales_offset(C.block_size, C.head_size));
+        block_start + pagejit_shared::index_scales_offset(C.block_size, C.head_size));
     dev::store_global(scales + in_block * kRowsPerToken + quant_block, scale);
   }
-  uint8_t* codes = page + in_block * C.head_size + first_of_row;
+  uint8_t* codes = block_start + in_block * C.head_size + first_of_row;
   row.for_each_vector([&](int element, const float(&values)[C.vector_elements]) {
     float scaled[C.vector_elements];
 #pragma unroll

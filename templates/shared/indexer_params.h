@@ -7,9 +7,9 @@
 
 namespace pagejit_shared {
 
-// ---- Pages of index keys ----
+// ---- Blocks of index keys ----
 
-// A page: the codes of its tokens, [block_size, head_size], then their scales, [block_size,
+// A block: the codes of its tokens, [block_size, head_size], then their scales, [block_size,
 // head_size / quant_block_size] of f32.
 PAGEJIT_HOST_DEVICE constexpr long long index_scales_offset(int block_size, int head_size) {
   return static_cast<long long>(block_size) * head_size;
@@ -39,7 +39,7 @@ enum IndexKeyWriteFault : int {
 
 struct IndexKeyWriteParams {
   const void* k;                  // [num_tokens, head_size]
-  void* cache;                    // pages
+  void* cache;                    // blocks
   const long long* slot_mapping;  // [num_tokens]; negative: the token is not written
   DebugReport* report;
   long long k_stride_token;  // elements
@@ -165,7 +165,7 @@ struct TopKParams {
 struct IndexLogitsConfig {
   int num_heads;
   int head_size;
-  int block_size;    // tokens per page; 0: keys are contiguous
+  int block_size;    // tokens per block; 0: keys are contiguous
   int vector_bytes;  // of one access to a key
   int token_tiles;
   int tiles_per_warp;
@@ -186,7 +186,7 @@ constexpr int kBadIndexBlock = 2;  // value: place in the sequence's block table
 struct IndexLogitsParams {
   const void* q;         // [num_rows, num_heads, head_size]
   const float* weights;  // [num_rows, num_heads]
-  const void* k;         // [num_keys, head_size], or pages
+  const void* k;         // [num_keys, head_size], or blocks
   const float* k_scale;  // [num_keys] where keys are contiguous
   const int* block_table;
   float* logits;  // [num_rows, num_columns]
@@ -194,10 +194,10 @@ struct IndexLogitsParams {
   DebugReport* report;
   long long q_stride_row, q_stride_head;
   long long weights_stride;
-  long long k_stride;  // of keys, or of pages
+  long long k_stride;  // of keys, or of blocks
   long long block_table_stride;
   long long logits_stride;
-  long long num_blocks;  // debug kernels, pages
+  long long num_blocks;  // debug kernels, keys in blocks
   int num_keys;          // debug kernels, contiguous keys
   int rows_per_seq;
   int column_begin;  // the key of column 0

@@ -1,4 +1,4 @@
-// All functions of the C API, by what a test may do with them. exported_symbols_test.sh compares
+// All functions of the C API, by what a test may do with them. check_exports.sh compares
 // these lists with what libpagejit.so offers. Thread-safety: macros.
 #pragma once
 

@@ -1,18 +1,19 @@
 #!/bin/sh
-# Checks that one thing has one name: words.txt's words of other libraries stand in no public header, no source of the
-# command and no document. Prints "file:line: what" per violation; exit 1 if any. Usage: check_words.sh REPOSITORY
+# Checks that one thing has one name: words.txt's words of other libraries stand in no header, source or template outside of
+# tests/, and in no document. Prints "file:line: what" per violation; exit 1 if any. Usage: check_words.sh REPOSITORY
 #
-# Let through: the table under "## Words" in README.md; the pages runtime/from_*.md, for readers who come from elsewhere; a
-# line that says whose word it is; a line with "words: REASON".
+# Let through: the table under "## Words" in README.md; the pages runtime/from_*.md, for readers who come from elsewhere;
+# sources in tools/models/, which reads files with their words; a line that says whose word it is; a line with "words: REASON".
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$1"
 
 files=$(find . \( -name build -o -name '.?*' \) -prune -o -type f \
-  \( -path './runtime/include/*.h' -o -path './tools/cli/*.h' -o -path './tools/cli/*.cc' -o -name '*.md' \) -print |
-  sed 's,^\./,,' | grep -v '^runtime/from_[a-z]*\.md$' | sort)
+  \( -name '*.md' -o -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu.tmpl' \) -print |
+  sed 's,^\./,,' | grep -E '\.md$|^(cache|generator|runtime|templates|tools)/' |
+  grep -vE '^runtime/from_[a-z]*\.md$|^tools/models/.*\.(h|cc)$' | sort)
 # A cheap guard against a check that looks at nothing.
-for wanted in README.md runtime/include/pagejit/ tools/cli/; do
+for wanted in README.md generator/ runtime/include/pagejit/ runtime/engine/ templates/ tools/cli/; do
   case "$files" in *"$wanted"*) ;; *) echo "no $wanted below $1"; exit 2 ;; esac
 done
 
@@ -33,6 +34,7 @@ in_table || /FlashInfer|FlashAttention|FlashMLA|vLLM|Hugging Face|config\.json|w
     word = words[i]
     gsub(/^-+|-+$/, "", word)
     gsub(/-/, "_", word)
+    sub(/_$/, "", word)  # of a member
     if (word in here && !((word, FILENAME) in legal)) {
       printf "%s:%d: %s is %s here\n", FILENAME, FNR, word, here[word]
       bad = 1

@@ -10,7 +10,8 @@ passed=0
 
 clean_tree() {
   rm -rf "$work/tree"
-  mkdir -p "$work/tree/runtime/include/pagejit/c" "$work/tree/tools/cli" "$work/tree/tools/models" "$work/tree/build"
+  mkdir -p "$work/tree/runtime/include/pagejit/c" "$work/tree/runtime/engine" "$work/tree/generator" "$work/tree/templates/shared" \
+    "$work/tree/tools/cli" "$work/tree/tools/models" "$work/tree/tests" "$work/tree/build"
   cd "$work/tree"
   printf '%s\n' 'head_size and block_size' '## Words' '| head_size | head_dim |' '## Licence' 'x' > README.md
   printf '%s\n' 'page_size is block_size' > runtime/from_flashinfer.md
@@ -19,7 +20,11 @@ clean_tree() {
   printf '%s\n' 'const int32_t* block_tables;' > runtime/include/pagejit/c/paged_attention.h
   printf '%s\n' '// FlashInfer: page_table' 'int qk_rope_head_dim;  // its own word' 'key("head_dim");  // words: of the file' \
     > tools/cli/main.cc
+  printf '%s\n' 'launch.block_table = args.block_tables;' > runtime/engine/paged_attention.cc
+  printf '%s\n' 'int plan(int head_size);' > generator/planner.cc
+  printf '%s\n' 'const int* cu_seq_lens;' > templates/shared/cache_ops_params.h
   printf '%s\n' 'key("head_dim");' > tools/models/reader.cc
+  printf '%s\n' 'refused("head_dim=64");' > tests/parser_test.cc
   printf '%s\n' 'head_dim' > build/notes.md
 }
 
@@ -50,6 +55,12 @@ planted runtime/include/pagejit/spec.h 'int32_t* block_tables;' 'block_tables is
 planted runtime/include/pagejit/paged_attention.h 'int page_size;' 'page_size is block_size here'
 planted tools/cli/main.cc 'add_option("--page-size", flags->tokens);' 'page_size is block_size here'
 planted tools/cli/flags.h 'int32_t* context_lens;  // on the device' 'context_lens is seq_lens here'
+planted generator/planner.cc 'int rows = num_query_heads / num_kv_heads;' 'num_query_heads is num_heads here'
+planted runtime/engine/kernel.cc 'float sm_scale_ = 1;' 'sm_scale is scale here'
+planted templates/shared/params.h 'float of(float softmax_scale);' 'softmax_scale is scale here'
+planted templates/decode.cuh 'const int* cu_seq_lens;' 'cu_seq_lens is kv_start_loc here'
+planted templates/decode.cu.tmpl '#define D {{head_dim}}' 'head_dim is head_size here'
+planted tools/models/README.md 'the head_dim of a model' 'head_dim is head_size here'
 
 rm "$work/tree/README.md"
 if sh "$here/check_words.sh" "$work/tree" >/dev/null; then

@@ -180,7 +180,7 @@ TEST_F(SparseAttentionLaunchTest, EachBadArgumentIsNamed) {
   expect_invalid([](auto& a) { a.ranges.row_ends = a.ranges.seq_lens; },
                  "row_ends is not null: must be where there are seq_lens");
   expect_invalid([](auto& a) { a.ranges.row_begins = a.ranges.seq_lens; },
-                 "row_begins is not null: must be where index keys lie in pages, whose rows begin "
+                 "row_begins is not null: must be where index keys lie in blocks, whose rows begin "
                  "with token 0");
   expect_invalid([](auto& a) { a.query_seqs = nullptr; },
                  "query_seqs is null: must be a device pointer where next_n is 2");

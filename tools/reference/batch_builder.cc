@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kSpareBlocks = 3;  // blocks in the cache that no sequence uses
 
-float softmax_scale(const BatchOptions& options) {
+float scale_of(const BatchOptions& options) {
   return options.scale != 0 ? options.scale
                             : 1.0f / std::sqrt(static_cast<float>(options.spec.head_size));
 }
@@ -20,11 +20,11 @@ float softmax_scale(const BatchOptions& options) {
 }  // namespace
 
 BatchBuilder::BatchBuilder(const BatchOptions& options)
-    : rng_(options.seed), values_(options, softmax_scale(options)) {
+    : rng_(options.seed), values_(options, scale_of(options)) {
   batch_.options = options;
   batch_.num_seqs = static_cast<int>(options.seq_lens.size());
   batch_.num_heads = options.num_kv_heads * spec().group_size;
-  batch_.scale = softmax_scale(options);
+  batch_.scale = scale_of(options);
   batch_.q_scale = values_.q_scale();
   batch_.k_scale = values_.k_scale();
   batch_.v_scale = values_.v_scale();

@@ -46,11 +46,11 @@ float spread(SplitMix64& rng, DataType type, float value) {
 
 }  // namespace
 
-ValueSource::ValueSource(const BatchOptions& options, float softmax_scale)
-    : options_(options), softmax_scale_(softmax_scale) {
+ValueSource::ValueSource(const BatchOptions& options, float scale)
+    : options_(options), scale_(scale) {
   extreme_key_ = is_small(options.spec.kv_dtype)
-                     ? std::copysign(extreme_code(options.spec.kv_dtype), softmax_scale)
-                     : kExtremeScore / (softmax_scale * kExtremeElements * kExtremeQuery);
+                     ? std::copysign(extreme_code(options.spec.kv_dtype), scale)
+                     : kExtremeScore / (scale * kExtremeElements * kExtremeQuery);
   draw_scales();
 }
 
@@ -193,7 +193,7 @@ void ValueSource::draw_scales() {
   }
   if (!is_small(spec.kv_dtype)) return;
   const float greatest = greatest_value(spec.kv_dtype);
-  extreme_scale_ = kExtremeScore / (std::abs(softmax_scale_) * kExtremeElements * kExtremeQuery *
+  extreme_scale_ = kExtremeScore / (std::abs(scale_) * kExtremeElements * kExtremeQuery *
                                     extreme_code(spec.kv_dtype) * q_scale);
   if (spec.token_scales || spec.kv_layout == KvLayout::kDsMla) return;
   const int64_t num_scales = options_.per_head_scales ? options_.num_kv_heads : 1;

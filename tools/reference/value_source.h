@@ -13,8 +13,8 @@ namespace pagejit {
 
 class ValueSource {
  public:
-  // `softmax_scale` is the batch's. Draws the scales.
-  ValueSource(const BatchOptions& options, float softmax_scale);
+  // `scale` is the batch's. Draws the scales.
+  ValueSource(const BatchOptions& options, float scale);
 
   // As AttentionBatch has them.
   const std::vector<float>& q_scale() const { return q_scale_; }
@@ -45,7 +45,7 @@ class ValueSource {
   void draw_scales();
 
   BatchOptions options_;
-  float softmax_scale_;
+  float scale_;
   float extreme_key_ = 0;  // without a scale
   std::vector<float> q_scale_;
   std::vector<float> k_scale_;

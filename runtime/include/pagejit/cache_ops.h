@@ -47,9 +47,10 @@ PAGEJIT_EXPORT std::string canonical_text(const CopyBlocksSpec& spec);
 struct CopyBlocksArgs {
   // Device array of num_caches device pointers: K and V of every layer, each on its own.
   void* const* caches = nullptr;
-  int32_t num_caches = 0;
+  int32_t num_caches = 0;  // [0, 65535]; 0 launches nothing
   // A block is block_bytes in one piece; block i begins at i * block_stride_bytes. A block of a
   // latent cache is block_size rows: block_size * kDsMlaRowBytes bytes with MlaFormat::kDsMla.
+  // block_bytes: [1, 65535 * 1024 * the spec's alignment], with 16 almost 1 GiB.
   int64_t block_bytes = 0;
   int64_t block_stride_bytes = 0;
   // Device int64 [num_pairs, 2]: from, to. The copies run in any order: no target may be another
@@ -112,14 +113,14 @@ struct GatherCacheArgs {
   const int32_t* block_table = nullptr;
   int64_t block_table_stride = 0;
   // int32 [num_seqs + 1], from 0 on, not decreasing: sequence i becomes the rows [cu_seq_lens[i],
-  // cu_seq_lens[i + 1]).
+  // cu_seq_lens[i + 1]). vLLM's name for a kv_start_loc (launch.h).
   const int32_t* cu_seq_lens = nullptr;
   // int32 [num_seqs]: the token of the sequence that its first row is. Null: 0 for all.
   const int32_t* seq_starts = nullptr;
-  int32_t num_seqs = 0;
+  int32_t num_seqs = 0;  // 0 launches nothing
   // Upper bound of cu_seq_lens[num_seqs]: the grid. 0 launches nothing.
   int32_t num_tokens = 0;
-  int32_t num_kv_heads = 0;
+  int32_t num_kv_heads = 0;  // [1, 65535]; 1 with kDsMla
 
   // f32, as CacheWriteArgs says for each kind of scale; value = code * scale.
   const float* k_scale = nullptr;
@@ -202,7 +203,7 @@ struct SwapBlocksArgs {
   // the driver copies through a buffer of its own, and the call may wait.
   const void* from = nullptr;
   void* to = nullptr;
-  int64_t block_bytes = 0;        // as in CopyBlocksArgs
+  int64_t block_bytes = 0;        // at least 1
   int64_t from_stride_bytes = 0;  // block i begins at i * stride
   int64_t to_stride_bytes = 0;
   // Host int64 [num_pairs, 2]: from block, to block; read by the call and not kept.

@@ -136,10 +136,12 @@ class PAGEJIT_EXPORT CacheWriteKernel : public KernelHandle {
   // during stream capture. kInvalidArgument, kDriverError.
   Status launch(const CacheWriteArgs& args, Stream stream) const;
 
-  // Enqueues the initialisation of a debug report.
+  // Enqueues the initialisation of a debug report. kInvalidArgument (it is null or not 16-byte
+  // aligned, here and below), kDriverError.
   Status init_debug_report(void* report, Stream stream) const;
   // Synchronises `stream` and reads what debug kernels found: ok, or kDeviceCheckFailed with the
   // lowest token that has a bad slot, or else a bad position. The report is cleared.
+  // kInvalidArgument, kDriverError.
   Status read_debug_report(void* report, Stream stream) const;
 
   // Of an empty handle: default values.

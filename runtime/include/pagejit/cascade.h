@@ -178,7 +178,7 @@ class PAGEJIT_EXPORT CascadeKernel {
   // The number of splits of a level, by the same counts. At least 1.
   int choose_num_splits(const CascadeArgs& args, int level) const;
 
-  // Enqueues the one-time initialisation of a workspace on `stream`.
+  // Enqueues the one-time initialisation of a workspace on `stream`. As Kernel::workspace_init().
   Status workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const;
 
   // As Kernel::read_debug_report(): the first fault of any level.

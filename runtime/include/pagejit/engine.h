@@ -38,10 +38,12 @@ class PAGEJIT_EXPORT Kernel : public KernelHandle {
   Status launch(const AttentionArgs& args, Stream stream) const;
 
   // The number of splits that launch() uses for these shapes when args.num_splits is 0. At least 1.
-  // max_seq_len in tokens, the upper bound as in AttentionArgs.
+  // max_seq_len in tokens, the upper bound as in AttentionArgs. 1 of an empty handle and where a
+  // count is below 1; launch()'s upper limits are not checked, here and below.
   int choose_num_splits(int num_seqs, int num_kv_heads, int64_t max_seq_len) const;
 
-  // Bytes of workspace that launch() needs; 0 where it needs none. num_splits 0 = as chosen.
+  // Bytes of workspace that launch() needs; 0 where it needs none, of an empty handle, and where
+  // num_seqs or num_kv_heads is below 1. num_splits 0 = as chosen.
   size_t workspace_bytes(int num_seqs, int num_kv_heads, int64_t max_seq_len,
                          int num_splits = 0) const;
 
@@ -53,14 +55,18 @@ class PAGEJIT_EXPORT Kernel : public KernelHandle {
 
   // Bytes of workspace that are enough for every launch that leaves num_splits to the library,
   // whatever its shapes. A few MB: a launch that is split has at most four partial results per CTA
-  // that the device holds at once.
+  // that the device holds at once. 0 of an empty handle.
   size_t max_workspace_bytes() const;
 
-  // Enqueues the one-time initialisation of a workspace (its counters and header) on `stream`.
+  // Enqueues the one-time initialisation of a workspace on `stream`: of its header and counters,
+  // the first 262,400 bytes; none is smaller. kWorkspace where it is null, smaller than that or not
+  // 256-byte aligned; kInvalidArgument of an empty handle; kDriverError.
   Status workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const;
 
   // Synchronises `stream` and reads what debug kernels reported in this workspace: ok, or
-  // kDeviceCheckFailed with the first bad value and its place. The report is cleared.
+  // kDeviceCheckFailed with the first bad value and its place. The report is cleared. kWorkspace
+  // where it is null or misaligned, or nothing is reported and it was not initialised;
+  // kInvalidArgument of an empty handle; kDriverError.
   Status read_debug_report(void* workspace, Stream stream) const;
 
   // Of an empty handle: default values.
@@ -69,7 +75,8 @@ class PAGEJIT_EXPORT Kernel : public KernelHandle {
 
 class PAGEJIT_EXPORT Engine {
  public:
-  // Opens no library and no file: that happens at first need.
+  // Opens no library and no file: that happens at first need. kInvalidArgument: compile_threads
+  // below 0, a malformed trusted key, require_signed without one.
   static Result<std::shared_ptr<Engine>> create(EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -81,6 +88,11 @@ class PAGEJIT_EXPORT Engine {
   // compile once, in all processes that share the cache directory. Without a compiler a stored
   // kernel of any compiler is taken. Kernels stay loaded when no handle is left, up to about a
   // thousand of them; then the least recently prepared are unloaded.
+  //
+  // kInvalidArgument: the spec, a device below -1, -1 without a current context. kUnsupported: the
+  // spec, in itself or on this GPU and with this compiler. kNotFound: no such device.
+  // kDriverUnavailable, kDriverError. kCompilerUnavailable, kCompileFailed: where it is not stored.
+  // An unusable or damaged cache is no failure.
   //
   // kDenied where nothing is stored and EngineOptions::jit forbids compiling. Then no compiler is
   // opened, so that it is not known which targets it serves: a stored kernel of any target of the
@@ -106,9 +118,9 @@ class PAGEJIT_EXPORT Engine {
   // As prepare(), but returns at once: rendering, looking up, compiling and loading happen on
   // threads of the engine (at most compile_threads and two more), one request at a time for each
   // kernel and place; whoever asks again joins it. Errors of the spec, of a device of -1 and of a
-  // stream that is being captured are returned here, all others come with the result. The kernel of
-  // device -1 is prepared in the context that is current now, which must live until there is a
-  // result. Destroying the engine cancels what is not done.
+  // stream that is being captured are returned here, all others, and kCancelled, come with the
+  // result. The kernel of device -1 is prepared in the context that is current now, which must live
+  // until there is a result. Destroying the engine cancels what is not done.
   Result<Pending<Kernel>> prepare_async(const KernelSpec& spec, int device = -1,
                                         PrepareOptions<Kernel> async_options = {});
   template <KernelFamily Spec>
@@ -123,7 +135,8 @@ class PAGEJIT_EXPORT Engine {
       const Spec& spec, int device = -1, PrepareOptions<SparseAttentionKernel> async_options = {});
 
   // Makes the kernel for `target` and stores it in the cache; needs no driver and no GPU. Compiles
-  // whatever EngineOptions::jit says.
+  // whatever EngineOptions::jit says. kInvalidArgument (the spec), kUnsupported (the spec or the
+  // target), kCompilerUnavailable, kCompileFailed.
   Result<KernelInfo> precompile(const KernelSpec& spec, const Target& target);
   template <KernelFamily Spec>
   Result<KernelInfo> precompile(const Spec& spec, const Target& target);
@@ -132,12 +145,15 @@ class PAGEJIT_EXPORT Engine {
   template <std::same_as<SparseAttentionSpec> Spec>
   Result<SparseAttentionInfo> precompile(const Spec& spec, const Target& target);
 
-  // The source that precompile() would compile.
+  // The source that precompile() would compile. kInvalidArgument, kUnsupported.
   Result<std::string> render(const KernelSpec& spec, const Target& target) const;
   template <KernelFamily Spec>
   Result<std::string> render(const Spec& spec, const Target& target) const;
 
-  // The target that prepare() compiles for on this device (see README, "Targets").
+  // The target that prepare() compiles for on this device, which is given as to prepare() (see
+  // README, "Targets"). kInvalidArgument, kNotFound, kDriverUnavailable, kDriverError; kUnsupported
+  // where neither this library nor the compiler has one; kCompilerUnavailable only in a forked
+  // child.
   Result<Target> target_of_device(int device);
 
   // Enqueues the copies of `args` on `stream`, whose context must be current: the driver's own, in

@@ -3,9 +3,9 @@
 // logits. Thread-safety: specs and arguments are plain values; a handle may be launched from any
 // number of threads at once.
 //
-// The format of a page is vLLM's (indexer_k_quant_and_cache): block_size * head_size codes of e4m3,
-// token by token, then block_size * (head_size / quant_block_size) scales of f32; value = code *
-// scale.
+// The format of a block is vLLM's (indexer_k_quant_and_cache): block_size * head_size codes of
+// e4m3, token by token, then block_size * (head_size / quant_block_size) scales of f32; value =
+// code * scale.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class IndexKeyGatherKernel;
 class IndexLogitsKernel;
 class TopKKernel;
 
-// Bytes of a page.
+// Bytes of a block of keys, which vLLM calls a page.
 constexpr int64_t index_page_bytes(int block_size, int head_size, int quant_block_size) {
   return int64_t{block_size} * (head_size + head_size / quant_block_size * int64_t{4});
 }
@@ -41,7 +41,7 @@ struct PAGEJIT_EXPORT IndexKeyWriteSpec {
   int head_size = 128;                   // [4, 4096]
   int quant_block_size =
       128;              // elements that share a scale: a multiple of 4 that divides head_size
-  int block_size = 64;  // tokens per page: [1, 65536]
+  int block_size = 64;  // tokens per block: [1, 65536]
   // Scales are rounded up to a power of two (ue8m0), still stored as f32.
   bool power_of_two_scale = false;
   // What k and its stride are multiples of, in bytes: 1, 2, 4, 8 or 16, at least an element.
@@ -67,7 +67,7 @@ PAGEJIT_EXPORT std::string canonical_text(const IndexKeyWriteSpec& spec);
 struct IndexKeyWriteArgs {
   const void* k = nullptr;     // [num_tokens, head_size], contiguous rows
   int64_t k_stride_token = 0;  // elements
-  // Pages, page i at i * block_stride_bytes. Both are multiples of 4 and of the greatest power of
+  // Blocks, block i at i * block_stride_bytes. Both are multiples of 4 and of the greatest power of
   // two, at most 16, that divides index_page_bytes().
   void* cache = nullptr;
   int64_t block_stride_bytes = 0;
@@ -114,11 +114,11 @@ struct IndexKeyGatherArgs {
   const int32_t* block_table = nullptr;
   int64_t block_table_stride = 0;
   // int32 [num_seqs + 1], from 0 on, not decreasing: sequence i becomes the rows [cu_seq_lens[i],
-  // cu_seq_lens[i + 1]).
+  // cu_seq_lens[i + 1]). vLLM's name for a kv_start_loc (launch.h).
   const int32_t* cu_seq_lens = nullptr;
   // int32 [num_seqs]: the token of the sequence that its first row is. Null: 0 for all.
   const int32_t* seq_starts = nullptr;
-  int32_t num_seqs = 0;
+  int32_t num_seqs = 0;  // 0 launches nothing
   // Upper bound of cu_seq_lens[num_seqs]: the grid. 0 launches nothing.
   int32_t num_tokens = 0;
 
@@ -152,8 +152,8 @@ struct PAGEJIT_EXPORT IndexLogitsSpec {
 
   int num_heads = 64;   // a multiple of 8 in [8, 128]
   int head_size = 128;  // a multiple of 32 in [32, 256]
-  // Tokens per page, [1, 65536]: keys lie in pages with one scale per key (quant_block_size equals
-  // head_size). 0: keys are contiguous.
+  // Tokens per block, [1, 65536]: keys lie in blocks with one scale per key (quant_block_size
+  // equals head_size). 0: keys are contiguous.
   int block_size = 0;
   // Columns that a row does not have become -inf; else they are not written.
   bool clean = false;
@@ -185,7 +185,7 @@ constexpr int64_t index_logits_rows(int64_t budget_bytes, int64_t num_columns) {
 //                                 max(0, sum over i of q[r, h, i] * k[n, i])
 // for each key n of them in [column_begin, column_begin + num_columns), summed in f32. A product
 // that is NaN counts as 0. Logits need not hold all rows and columns at once: launch for a part of
-// the rows with pointers that are moved to its first row (with pages whole sequences: block_table
+// the rows with pointers that are moved to its first row (with blocks whole sequences: block_table
 // and seq_lens move too), for a part of the columns with column_begin; index_logits_rows() tells
 // how many rows fit.
 struct IndexLogitsArgs {
@@ -197,27 +197,29 @@ struct IndexLogitsArgs {
   int64_t weights_stride = 0;
 
   // Contiguous keys: e4m3 [num_keys, head_size] with row stride k_stride in bytes, both multiples
-  // of 16, or of 8 where head_size is no multiple of 64; k_scale f32 [num_keys]. Pages: as in
+  // of 16, or of 8 where head_size is no multiple of 64; k_scale f32 [num_keys]. Blocks: as in
   // IndexKeyWriteArgs, k_stride is their stride in bytes; k_scale is not used.
   const void* k = nullptr;
   int64_t k_stride = 0;
   const float* k_scale = nullptr;
   int32_t num_keys = 0;  // contiguous keys; columns end here at the latest
-  // Pages: int32 [num_rows / ranges.next_n, at least as many blocks as the columns need].
+  // Blocks: int32 [num_rows / ranges.next_n, at least as many blocks as the columns need].
   const int32_t* block_table = nullptr;
   int64_t block_table_stride = 0;
 
-  // With pages row r is of sequence r / next_n also where the ranges are begins and ends. Keys are
+  // With blocks row r is of sequence r / next_n also where the ranges are begins and ends. Keys are
   // read from the first to the last that any of up to four neighbouring rows (of a sequence) has.
   IndexRowRanges ranges;
   int32_t num_rows = 0;  // 0 launches nothing
   int32_t column_begin = 0;
-  int32_t num_columns = 0;  // 0 launches nothing
+  // 0 launches nothing. At most 33,553,920, half of that where head_size is above 128, and with
+  // column_begin at most 2,147,418,112.
+  int32_t num_columns = 0;
 
   float* logits = nullptr;  // [num_rows, num_columns]
   int64_t logits_stride = 0;
 
-  // Where the spec has debug; as in CacheWriteArgs. num_blocks: of pages.
+  // Where the spec has debug; as in CacheWriteArgs. num_blocks: of keys in blocks.
   int64_t num_blocks = 0;
   void* debug_report = nullptr;
 };
@@ -253,16 +255,16 @@ struct TopKArgs {
   int64_t logits_stride = 0;
   IndexRowRanges ranges;
   int32_t num_rows = 0;        // 0 launches nothing
-  int32_t num_columns = 0;     // ranges are cut off here
-  int32_t k = 0;               // at least 1
+  int32_t num_columns = 0;     // ranges are cut off here; [0, 2147418112]
+  int32_t k = 0;               // at least 1; at most 16,777,215 where rows are split
   int32_t* indices = nullptr;  // [num_rows, k]
   int64_t indices_stride = 0;
 
   // Where rows are few and long, several CTAs do a row with a workspace: device memory of at least
   // TopKKernel::workspace_bytes(), aligned to 16, initialised once by workspace_init(), used by one
-  // stream at a time, by any launches of any TopKKernel. The result is the same.
-  // num_splits: CTAs of a row. 0: as choose_num_splits() says, 1 without a workspace. More than 1
-  // only for up to 128 rows.
+  // stream at a time, by any launches of any TopKKernel. The result is the same. num_splits: CTAs
+  // of a row, [0, 128]. 0: as choose_num_splits() says, 1 without a workspace. More than 1 only for
+  // up to 128 rows.
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
   int32_t num_splits = 0;
@@ -298,17 +300,20 @@ class PAGEJIT_EXPORT IndexLogitsKernel : public KernelHandle {
   Status read_debug_report(void* report, Stream stream) const;
 };
 
-// launch() also returns kWorkspace, where it needs more workspace than there is.
+// launch() also returns kWorkspace, where it needs more workspace than there is or it is
+// misaligned.
 class PAGEJIT_EXPORT TopKKernel : public KernelHandle {
  public:
   Status launch(const TopKArgs& args, Stream stream) const;
 
   // By the counts of `args`: how many CTAs do a row where num_splits is 0 and there is a workspace,
-  // and the bytes of workspace that its launch then needs, 0 where it needs none. With num_splits,
-  // the bytes for so many. No pointer is looked at.
+  // 1 where num_rows or k is below 1; and the bytes of workspace that its launch then needs, 0
+  // where it needs none. With num_splits, the bytes for so many. No pointer is looked at.
   static int choose_num_splits(const TopKArgs& args);
   static size_t workspace_bytes(const TopKArgs& args);
-  // Enqueues the one-time initialisation of a workspace.
+  // Enqueues the one-time initialisation of a workspace: of its counters, the first 512 bytes.
+  // kWorkspace where it is null, smaller or not 16-byte aligned; kInvalidArgument of an empty
+  // handle; kDriverError.
   Status workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const;
 
   Status init_debug_report(void* report, Stream stream) const;

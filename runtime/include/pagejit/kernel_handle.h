@@ -58,7 +58,7 @@ struct LoadedKernel;  // internal
 // is used.
 class PAGEJIT_EXPORT KernelHandle {
  public:
-  KernelHandle() = default;  // empty: a launch fails
+  KernelHandle() = default;  // empty: a launch is kInvalidArgument
 
   // Of an empty handle: default values.
   const KernelInfo& info() const;

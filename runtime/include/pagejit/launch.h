@@ -116,7 +116,8 @@ struct AttentionArgs {
   // Where queries are not one: int32 [num_seqs + 1], from 0 on, not decreasing: sequence i has
   // the query tokens [query_start_loc[i], query_start_loc[i + 1]), none or any number, and
   // query_start_loc[num_seqs] <= num_query_tokens; rows of q and out behind that are not touched.
-  // The last query token of a sequence stands at its last KV token. Else ignored.
+  // The last query token of a sequence stands at its last KV token. num_query_tokens: [0, INT32_MAX
+  // / group_size]. Else ignored.
   const int32_t* query_start_loc = nullptr;
   int32_t num_query_tokens = 0;
   // Where causality is per sequence: uint8 [num_seqs], not 0 = causal.
@@ -181,7 +182,9 @@ struct AttentionArgs {
   // Where the spec has sinks: f32 [num_kv_heads * group_size], logits.
   const float* sinks = nullptr;
 
-  int32_t num_seqs = 0;
+  int32_t num_seqs = 0;  // [0, 65535]; 0 launches nothing
+  // [1, 65535]; where queries are one and a KV head's group takes several tiles of rows, [1, 65535
+  // / tiles].
   int32_t num_kv_heads = 0;
   // Softmax scale, usually 1/sqrt(head_size). Finite.
   float scale = 0.0f;
@@ -190,9 +193,11 @@ struct AttentionArgs {
   // it only steers the number of splits, a longer sequence is still computed right. 0:
   // max_blocks_per_seq * block_size; without a block table it is not known, and nothing is split.
   int32_t max_seq_len = 0;
-  // Splits of the KV sequence per (sequence, KV head): the launch's grid. 0: chosen by the library.
-  // A batch-invariant kernel divides sequences at multiples of 2,048 tokens whatever this is; where
-  // a sequence has more splits than the grid, one CTA does them in turn.
+  // Splits of the KV sequence per (sequence, KV head): the launch's grid. [0, 512]; 0: chosen by
+  // the library. More than 1 only for up to 65,536 merge units (up to 16 rows of one KV head and
+  // one sequence, or one tile of rows where queries are shared). A batch-invariant kernel divides
+  // sequences at multiples of 2,048 tokens whatever this is; where a sequence has more splits than
+  // the grid, one CTA does them in turn.
   int32_t num_splits = 0;
 
   // Device memory of at least workspace_bytes(...), 256-byte aligned, initialised once by

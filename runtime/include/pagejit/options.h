@@ -50,8 +50,8 @@ struct PAGEJIT_EXPORT EngineOptions {
   // Where kernels are looked for before the cache directory, in this order; nothing is ever written
   // there. One that cannot be used is left out, with one warning.
   //
-  // Bundles (cache/format.md, "Bundles") in memory, e.g. linked into the program; their bytes must
-  // outlive the engine.
+  // Bundles (what `pagejit bundle create` writes) in memory, e.g. linked into the program; their
+  // bytes must outlive the engine.
   std::vector<std::string_view> memory_bundles;
   std::vector<std::string> bundles;         // bundle files. PAGEJIT_BUNDLES, separated by ':'
   std::vector<std::string> read_only_dirs;  // cache directories. PAGEJIT_READ_ONLY_DIRS, by ':'

@@ -28,12 +28,10 @@
 // - Nothing is thrown: a call that cannot be served returns a sentence.
 // - v1 has no limit of about 58,000 tokens: scores are never kept for a whole sequence.
 // - v2 splits sequences by the number of CTAs that keeps the GPU busy, not by 512 tokens, and
-// merges in
-//   the same launch. Its scratch is one workspace, kept from call to call, in place of exp_sums,
-//   max_logits and tmp_out, which this library does not have: no call writes them.
+//   merges in the same launch. Its scratch is one workspace, kept from call to call, in place of
+//   exp_sums, max_logits and tmp_out, which this library does not have: no call writes them.
 // - There is no choice to make between the two: v2 on a batch that fills the GPU does not split,
-// and is
-//   then v1. v1 is for callers without a workspace.
+//   and is then v1. v1 is for callers without a workspace.
 // - k_scale and v_scale are not looked at where K and V have no scale; query heads follow each
 // other.
 // - K and V keep their values where vLLM rounds what it has scaled to the query's type.
@@ -135,7 +133,8 @@ class PAGEJIT_EXPORT PagedAttention {
   // Who uses several kernels on one stream takes the greatest. Prepares the kernel.
   Result<size_t> workspace_bytes(const PagedAttentionArgs& args);
 
-  // Enqueues the one-time initialisation of a workspace. A kernel must have been prepared.
+  // Enqueues the one-time initialisation of a workspace. A kernel must have been prepared, else
+  // kInvalidArgument. As Kernel::workspace_init().
   Status init_workspace(void* workspace, size_t workspace_bytes, Stream stream);
 
  private:

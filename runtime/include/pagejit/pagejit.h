@@ -28,19 +28,27 @@
 // Functions return a pagejit_status and take an error object last, which may be null. Outputs are
 // written only where a call succeeds, but for `length` below. What returns something else yields 0
 // or a text that says so for what is not legal. Nothing is thrown, printed, or ends the process.
+// Any function may return INVALID_ARGUMENT, for handles and pointers, and INTERNAL, where there is
+// no memory; beside a function stand its own reasons.
 //
 // Structs begin with struct_size, which _init sets to the size that the caller was compiled with,
 // all other fields to their defaults ("= x" where that is not 0). A smaller one than the first
 // version's is INVALID_ARGUMENT. A larger one is of a program that was compiled with a newer
-// pagejit: it is served if all that this library does not know is 0, else UNSUPPORTED. New fields
-// come at the end, and 0 in them means what was before. Fields called reserved must be 0. Numbers
-// of enumerations never change; fields that hold one, or 0 or 1, are int32_t. Structs without
-// struct_size are parts of others and never change; pagejit_target neither.
+// pagejit: it is served if all that this library does not know is 0, else UNSUPPORTED; above 2,048
+// bytes it is INVALID_ARGUMENT, taken for memory that was never initialised. What a call fills
+// becomes 0 there. New fields come at the end, and 0 in them means what was before. Fields called
+// reserved must be 0. Numbers of enumerations never change; fields that hold one, or 0 or 1, are
+// int32_t. Structs without struct_size are parts of others and never change; pagejit_target
+// neither.
 //
 // Handles are pointers by type, but their value is no address: do not look behind it. A handle that
 // was destroyed, one of another kind, null and any other value are INVALID_ARGUMENT, whatever was
 // made since. What a thread destroys while others are in calls with it lives until they have left.
-// In a forked child handles work as far as the C++ API's do (runtime/README.md, "fork").
+//
+// In a forked child an engine of the parent that had opened the driver is DRIVER_UNAVAILABLE where
+// the driver is needed; one that another thread was calling is COMPILER_UNAVAILABLE where it would
+// compile or load; others work. A pagejit_pending that was not ready is CANCELLED. A launch checks
+// none of this: CUDA itself fails there.
 //
 // Texts are UTF-8 or bytes as given, closed by 0. Those that are returned go into the caller's
 // buffer: `length` (may be null) gets the length without the closing 0, also where the buffer is

@@ -5,11 +5,11 @@
 // after the other, to the bit. Thread-safety: specs and arguments are plain values; a handle may be
 // launched from any number of threads at once.
 //
-// Two ways of use. Decode, also speculative: index keys lie in pages, and each sequence has next_n
+// Two ways of use. Decode, also speculative: index keys lie in blocks, and each sequence has next_n
 // query tokens. Prefill: index keys are contiguous (IndexKeyGatherKernel brings them there), the
 // keys of each sequence one behind the other, and each row has a range of them; rows of any
-// sequences, any numbers of each. With pages rows may have ranges too, where all sequences have the
-// same number of them: one sequence is prefilled without gathering.
+// sequences, any numbers of each. With blocks rows may have ranges too, where all sequences have
+// the same number of them: one sequence is prefilled without gathering.
 #pragma once
 
 #include <concepts>
@@ -35,7 +35,7 @@ struct PAGEJIT_EXPORT SparseAttentionSpec {
   KernelSpec attention;
   int index_num_heads = 64;  // as num_heads and head_size in IndexLogitsSpec
   int index_head_size = 128;
-  // Index keys are contiguous; else in pages of attention.block_size tokens, by the same block
+  // Index keys are contiguous; else in blocks of attention.block_size tokens, by the same block
   // table as K.
   bool contiguous_index_keys = false;
 
@@ -91,15 +91,15 @@ struct SparseAttentionArgs {
   const float* index_weights = nullptr;
   int64_t index_weights_stride = 0;
   const void* index_k = nullptr;
-  int64_t index_k_stride = 0;            // bytes; of keys, or of pages
+  int64_t index_k_stride = 0;            // bytes; of keys, or of blocks
   const float* index_k_scale = nullptr;  // contiguous keys
   int32_t num_index_keys = 0;            // contiguous keys
-  // The tokens that a row chooses from. Pages: row r is of the sequence in row r / next_n of
+  // The tokens that a row chooses from. Blocks: row r is of the sequence in row r / next_n of
   // block_table; it has what seq_lens and next_n say, or [0, row_ends[r]) with row_begins null.
   // Contiguous keys: [row_begins[r], row_ends[r]), where its sequence's token 0 is row_begins[r];
   // seq_lens is null and next_n is not looked at.
   IndexRowRanges ranges;
-  // Pages: upper bound of the tokens of a sequence: those behind it are not seen, and logits take
+  // Blocks: upper bound of the tokens of a sequence: those behind it are not seen, and logits take
   // memory for so many columns. 0: max_blocks_per_seq * block_size, which it is cut down to.
   int32_t max_seq_len = 0;
   // Bytes of the workspace that logits take at most. At least those of one row, with seq_lens of
@@ -123,13 +123,13 @@ struct SparseAttentionArgs {
   KvStrides k_strides;
   const float* k_scale = nullptr;
   int64_t kv_scale_stride = 0;
-  int64_t num_blocks = 0;  // of index pages too
+  int64_t num_blocks = 0;  // of index keys too
 
   const int32_t* block_table = nullptr;
   int64_t block_table_stride = 0;
   int32_t max_blocks_per_seq = 0;
-  // int32 [num_rows]: the row of block_table that a row's sequence has; with pages r / next_n. Null
-  // where that is r.
+  // int32 [num_rows]: the row of block_table that a row's sequence has; with blocks r / next_n.
+  // Null where that is r.
   const int32_t* query_seqs = nullptr;
 
   void* out = nullptr;
@@ -186,7 +186,7 @@ class PAGEJIT_EXPORT SparseAttentionKernel {
   // fewer where there are no columns. 0 where workspace_bytes() is.
   int num_chunks(const SparseAttentionArgs& args) const;
 
-  // Enqueues the one-time initialisation of a workspace on `stream`.
+  // Enqueues the one-time initialisation of a workspace on `stream`. As Kernel::workspace_init().
   Status workspace_init(void* workspace, size_t workspace_bytes, Stream stream) const;
 
   // As Kernel::read_debug_report(): the first fault of any of the kernels. What the logits and the

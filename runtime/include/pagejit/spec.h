@@ -173,7 +173,8 @@ constexpr int kv_token_bytes(const KernelSpec& spec) {
 // for what a later version may serve).
 PAGEJIT_EXPORT Status validate(const KernelSpec& spec);
 
-// Whether a kernel for `spec` can be made for `target`. Pure: needs no NVRTC, no driver, no GPU.
+// Whether a kernel for `spec` can be made for `target`: kInvalidArgument, kUnsupported. Pure: needs
+// no NVRTC, no driver, no GPU.
 PAGEJIT_EXPORT Status supports(const KernelSpec& spec, const Target& target);
 
 // One line that identifies the spec, e.g. "decode q=bf16 kv=bf16 out=bf16 head_size=128

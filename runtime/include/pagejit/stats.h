@@ -27,8 +27,7 @@ struct NamedCount {
   uint64_t count = 0;
 };
 
-// Counts since the engine was created. runtime/README.md, "Seen from outside", lists the names that
-// they are exported by.
+// Counts since the engine was created. to_prometheus() writes a line of help beside each name.
 struct EngineStats {
   // Kernels found, by the layer that had them: loaded or in memory; a bundle; a read-only
   // directory; the cache directory; the remote.

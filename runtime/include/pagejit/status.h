@@ -32,7 +32,9 @@ enum class StatusCode : int32_t {
   kDeviceCheckFailed =
       11,  // a debug kernel found a bad value on the device; the message says where
   kCancelled = 12,
-  kInternal = 13,  // a defect of pagejit; please report it with the message
+  // Out of memory (any function may return it), or a defect of pagejit: please report that with the
+  // message. Not named again beside the functions.
+  kInternal = 13,
   kDenied = 14,  // a kernel is not ready, and the policy or a capture forbids making it so (jit.h)
 };
 

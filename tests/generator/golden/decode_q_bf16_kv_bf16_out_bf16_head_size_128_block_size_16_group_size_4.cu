@@ -499,10 +499,10 @@ struct BlockSparseParams {
 constexpr float kLeastScale = 0x1p-126f;
 // Scores that are changed are natural logarithms then, others logarithms of base 2 at once.
 constexpr float kLog2E = 1.44269504088896341f;
-PAGEJIT_HOST_DEVICE constexpr float score_scale(const AttentionConfig& c, float softmax_scale) {
-  const float scale =
-      (softmax_scale < 0.0f ? -softmax_scale : softmax_scale) * (changes_scores(c) ? 1.0f : kLog2E);
-  return scale < kLeastScale ? kLeastScale : scale;
+PAGEJIT_HOST_DEVICE constexpr float score_scale(const AttentionConfig& c, float scale) {
+  const float magnitude = scale < 0.0f ? -scale : scale;
+  const float of_scores = magnitude * (changes_scores(c) ? 1.0f : kLog2E);
+  return of_scores < kLeastScale ? kLeastScale : of_scores;
 }
 PAGEJIT_HOST_DEVICE constexpr unsigned query_sign_bits(float scale) {
   return scale < 0.0f ? 0x80008000u : 0u;

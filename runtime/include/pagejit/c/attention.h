@@ -97,7 +97,8 @@ typedef struct pagejit_attention_args {
   // Where queries are not one: int32 [num_seqs + 1], from 0 on, not decreasing: sequence i has
   // the query tokens [query_start_loc[i], query_start_loc[i + 1]), none or any number, and
   // query_start_loc[num_seqs] <= num_query_tokens; rows of q and out behind that are not touched.
-  // The last query token of a sequence stands at its last KV token. Else ignored.
+  // The last query token of a sequence stands at its last KV token. num_query_tokens: [0, INT32_MAX
+  // / group_size]. Else ignored.
   const int32_t* query_start_loc;
   int32_t num_query_tokens;
   int32_t reserved2;  // 0
@@ -165,7 +166,9 @@ typedef struct pagejit_attention_args {
   // Where the spec has sinks: f32 [num_kv_heads * group_size], logits.
   const float* sinks;
 
-  int32_t num_seqs;
+  int32_t num_seqs;  // [0, 65535]; 0 launches nothing
+  // [1, 65535]; where queries are one and a KV head's group takes several tiles of rows, [1, 65535
+  // / tiles].
   int32_t num_kv_heads;
   // Softmax scale, usually 1/sqrt(head_size). Finite.
   float scale;
@@ -174,9 +177,11 @@ typedef struct pagejit_attention_args {
   // used; it only steers the number of splits, a longer sequence is still computed right. 0:
   // max_blocks_per_seq * block_size; without a block table it is not known, and nothing is split.
   int32_t max_seq_len;
-  // Splits of the KV sequence per (sequence, KV head): the launch's grid. 0: chosen by the
-  // library. A batch-invariant kernel divides sequences at multiples of 2,048 tokens whatever
-  // this is; where a sequence has more splits than the grid, one CTA does them in turn.
+  // Splits of the KV sequence per (sequence, KV head): the launch's grid. [0, 512]; 0: chosen by
+  // the library. More than 1 only for up to 65,536 merge units (up to 16 rows of one KV head and
+  // one sequence, or one tile of rows where queries are shared). A batch-invariant kernel divides
+  // sequences at multiples of 2,048 tokens whatever this is; where a sequence has more splits than
+  // the grid, one CTA does them in turn.
   int32_t num_splits;
   int32_t reserved4;  // 0
 
@@ -194,10 +199,12 @@ PAGEJIT_API pagejit_status pagejit_attention_args_init(pagejit_attention_args* a
 
 // A handle for `spec` on a device: from memory, bundles, read-only directories, the cache
 // directory, the remote, or compiled; each key once, in all processes that share the cache
-// directory. device -1 = that of the current context (one is required); >= 0 = that ordinal,
-// whose primary context is retained. DENIED where nothing is stored and the options forbid
-// compiling; also where `stream` (may be null) is being captured and the kernel is not ready. The
-// handle may outlive the engine.
+// directory. device -1 = that of the current context (one is required); >= 0 = that ordinal, whose
+// primary context is retained. INVALID_ARGUMENT: the spec, a device below -1, -1 without a current
+// context. UNSUPPORTED: the spec, in itself or on this GPU and with this compiler. NOT_FOUND: no
+// such device. DRIVER_UNAVAILABLE, DRIVER_ERROR. COMPILER_UNAVAILABLE, COMPILE_FAILED: where it is
+// not stored. DENIED where nothing is stored and the options forbid compiling; also where `stream`
+// (may be null) is being captured and the kernel is not ready. The handle may outlive the engine.
 PAGEJIT_API pagejit_status pagejit_kernel_prepare(pagejit_engine* engine,
                                                   const pagejit_kernel_spec* spec, int32_t device,
                                                   pagejit_stream stream, pagejit_kernel** kernel,
@@ -210,17 +217,19 @@ PAGEJIT_API pagejit_status pagejit_kernel_prepare_async(
     pagejit_engine* engine, const pagejit_kernel_spec* spec, int32_t device,
     const pagejit_prepare_options* options, pagejit_pending** pending, pagejit_error* error);
 // Blocks until there is a result, then makes a handle of it, a new one each time; to be destroyed
-// by the caller, like `pending` itself.
+// by the caller, like `pending` itself. Also CANCELLED; INVALID_ARGUMENT where `pending` is of
+// another family.
 PAGEJIT_API pagejit_status pagejit_kernel_wait(const pagejit_pending* pending,
                                                pagejit_kernel** kernel, pagejit_error* error);
-// Makes the kernel for `target` and stores it in the cache, whatever the options say of
-// compiling; needs no driver and no GPU. `info` may be null.
+// Makes the kernel for `target` and stores it in the cache, whatever the options say of compiling;
+// needs no driver and no GPU. `info` may be null. INVALID_ARGUMENT (the spec), UNSUPPORTED (the
+// spec or the target), COMPILER_UNAVAILABLE, COMPILE_FAILED.
 PAGEJIT_API pagejit_status pagejit_kernel_precompile(pagejit_engine* engine,
                                                      const pagejit_kernel_spec* spec,
                                                      const pagejit_target* target,
                                                      pagejit_kernel_info* info,
                                                      pagejit_error* error);
-// The source that it would compile.
+// The source that it would compile. INVALID_ARGUMENT, UNSUPPORTED.
 PAGEJIT_API pagejit_status pagejit_kernel_render(const pagejit_engine* engine,
                                                  const pagejit_kernel_spec* spec,
                                                  const pagejit_target* target, char* buffer,
@@ -246,7 +255,8 @@ PAGEJIT_API pagejit_status pagejit_kernel_launch(const pagejit_kernel* kernel,
                                                  pagejit_stream stream, pagejit_error* error);
 
 // By the counts of a launch's arguments, no pointer is looked at: the splits that launch uses
-// where args->num_splits is 0, at least 1; and the bytes of workspace that it needs.
+// where args->num_splits is 0, at least 1; and the bytes of workspace that it needs. 1 and 0 where
+// num_seqs or num_kv_heads is below 1; a launch's upper limits are not checked.
 PAGEJIT_API pagejit_status pagejit_kernel_choose_num_splits(const pagejit_kernel* kernel,
                                                             const pagejit_attention_args* args,
                                                             int32_t* num_splits,
@@ -254,7 +264,8 @@ PAGEJIT_API pagejit_status pagejit_kernel_choose_num_splits(const pagejit_kernel
 PAGEJIT_API pagejit_status pagejit_kernel_workspace_bytes(const pagejit_kernel* kernel,
                                                           const pagejit_attention_args* args,
                                                           size_t* bytes, pagejit_error* error);
-// The same by numbers; not where the spec's queries are shared. num_splits 0 = as chosen.
+// The same by numbers; not where the spec's queries are shared. max_seq_len in tokens, the upper
+// bound as in the arguments; below 1 nothing is split. num_splits 0 = as chosen.
 PAGEJIT_API pagejit_status pagejit_kernel_choose_num_splits_for(
     const pagejit_kernel* kernel, int32_t num_seqs, int32_t num_kv_heads, int64_t max_seq_len,
     int32_t* num_splits, pagejit_error* error);
@@ -264,13 +275,16 @@ PAGEJIT_API pagejit_status pagejit_kernel_workspace_bytes_for(
 // Bytes that are enough for every launch that leaves num_splits to the library: a few MB.
 PAGEJIT_API pagejit_status pagejit_kernel_max_workspace_bytes(const pagejit_kernel* kernel,
                                                               size_t* bytes, pagejit_error* error);
-// Enqueues the one-time initialisation of a workspace (its counters and header).
+// Enqueues the one-time initialisation of a workspace: of its header and counters, the first
+// 262,400 bytes; none is smaller. WORKSPACE where it is null, smaller than that or not 256-byte
+// aligned; DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_kernel_workspace_init(const pagejit_kernel* kernel,
                                                          void* workspace, size_t workspace_bytes,
                                                          pagejit_stream stream,
                                                          pagejit_error* error);
 // Synchronises `stream` and reads what debug kernels reported in this workspace: OK, or
-// DEVICE_CHECK_FAILED with the first bad value and its place. The report is cleared.
+// DEVICE_CHECK_FAILED with the first bad value and its place. The report is cleared. WORKSPACE
+// where it is null or misaligned, or nothing is reported and it was not initialised; DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_kernel_read_debug_report(const pagejit_kernel* kernel,
                                                             void* workspace, pagejit_stream stream,
                                                             pagejit_error* error);

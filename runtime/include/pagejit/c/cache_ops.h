@@ -26,11 +26,12 @@ typedef struct pagejit_copy_blocks_args {
   size_t struct_size;
   // Device array of num_caches device pointers: K and V of every layer, each on its own.
   void* const* caches;
-  int32_t num_caches;
-  int32_t reserved;  // 0
+  int32_t num_caches;  // [0, 65535]; 0 launches nothing
+  int32_t reserved;    // 0
   // A block is block_bytes in one piece; block i begins at i * block_stride_bytes. A block of a
   // latent cache is block_size rows: block_size * PAGEJIT_DS_MLA_ROW_BYTES bytes with
-  // PAGEJIT_MLA_FORMAT_DS_MLA.
+  // PAGEJIT_MLA_FORMAT_DS_MLA. block_bytes: [1, 65535 * 1024 * the spec's alignment], with 16
+  // almost 1 GiB.
   int64_t block_bytes;
   int64_t block_stride_bytes;
   // Device int64 [num_pairs, 2]: from, to. The copies run in any order: no target may be another
@@ -89,6 +90,7 @@ PAGEJIT_API pagejit_status pagejit_copy_blocks_kernel_destroy(pagejit_copy_block
 PAGEJIT_API pagejit_status pagejit_copy_blocks_kernel_get_info(
     const pagejit_copy_blocks_kernel* kernel, pagejit_kernel_info* info, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_copy_blocks_kernel_launch(
     const pagejit_copy_blocks_kernel* kernel, const pagejit_copy_blocks_args* args,
     pagejit_stream stream, pagejit_error* error);
@@ -136,15 +138,15 @@ typedef struct pagejit_gather_cache_args {
   const int32_t* block_table;
   int64_t block_table_stride;
   // int32 [num_seqs + 1], from 0 on, not decreasing: sequence i becomes the rows [cu_seq_lens[i],
-  // cu_seq_lens[i + 1]).
+  // cu_seq_lens[i + 1]). vLLM's name for a kv_start_loc (attention.h).
   const int32_t* cu_seq_lens;
   // int32 [num_seqs]: the token of the sequence that its first row is. Null: 0 for all.
   const int32_t* seq_starts;
-  int32_t num_seqs;
+  int32_t num_seqs;  // 0 launches nothing
   // Upper bound of cu_seq_lens[num_seqs]: the grid. 0 launches nothing.
   int32_t num_tokens;
-  int32_t num_kv_heads;
-  int32_t reserved;  // 0
+  int32_t num_kv_heads;  // [1, 65535]; 1 with PAGEJIT_KV_LAYOUT_DS_MLA
+  int32_t reserved;      // 0
 
   // f32, as pagejit_cache_write_args says for each kind of scale; value = code * scale.
   const float* k_scale;
@@ -211,6 +213,7 @@ PAGEJIT_API pagejit_status pagejit_gather_cache_kernel_get_info(
 PAGEJIT_API pagejit_status pagejit_gather_cache_spec_value_head_size(
     const pagejit_gather_cache_spec* spec, int32_t* head_size_v, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_gather_cache_kernel_launch(
     const pagejit_gather_cache_kernel* kernel, const pagejit_gather_cache_args* args,
     pagejit_stream stream, pagejit_error* error);
@@ -281,6 +284,7 @@ pagejit_convert_float8_kernel_destroy(pagejit_convert_float8_kernel* kernel, pag
 PAGEJIT_API pagejit_status pagejit_convert_float8_kernel_get_info(
     const pagejit_convert_float8_kernel* kernel, pagejit_kernel_info* info, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_convert_float8_kernel_launch(
     const pagejit_convert_float8_kernel* kernel, const pagejit_convert_float8_args* args,
     pagejit_stream stream, pagejit_error* error);
@@ -301,7 +305,7 @@ typedef struct pagejit_swap_blocks_args {
   // memory the driver copies through a buffer of its own, and the call may wait.
   const void* from;
   void* to;
-  int64_t block_bytes;        // as in pagejit_copy_blocks_args
+  int64_t block_bytes;        // at least 1
   int64_t from_stride_bytes;  // block i begins at i * stride
   int64_t to_stride_bytes;
   // Host int64 [num_pairs, 2]: from block, to block; read by the call and not kept.

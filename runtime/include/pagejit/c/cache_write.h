@@ -161,12 +161,14 @@ PAGEJIT_API pagejit_status pagejit_cache_write_kernel_get_spec(
 PAGEJIT_API pagejit_status pagejit_cache_write_spec_value_head_size(
     const pagejit_cache_write_spec* spec, int32_t* head_size_v, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_cache_write_kernel_launch(
     const pagejit_cache_write_kernel* kernel, const pagejit_cache_write_args* args,
     pagejit_stream stream, pagejit_error* error);
 // The report: PAGEJIT_DEBUG_REPORT_BYTES of device memory. The first enqueues its initialisation;
 // the second synchronises `stream` and reads what debug kernels found: OK, or DEVICE_CHECK_FAILED
 // with the lowest token that has a bad slot, or else a bad position. The report is cleared.
+// INVALID_ARGUMENT (it is null or not 16-byte aligned), DRIVER_ERROR.
 PAGEJIT_API pagejit_status
 pagejit_cache_write_kernel_init_debug_report(const pagejit_cache_write_kernel* kernel, void* report,
                                              pagejit_stream stream, pagejit_error* error);

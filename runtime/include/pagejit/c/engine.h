@@ -145,12 +145,14 @@ typedef struct pagejit_engine_options {
   int32_t log_level;  // = WARNING. PAGEJIT_LOG=debug|info|warning|error|off
   int32_t reserved4;  // 0
   // Receives every log line at or above log_level; null = standard error. From any thread; must
-  // not use the engine, whose locks may be held. `line` lives as long as the call.
+  // not use the engine, whose locks may be held, nor throw or longjmp out. `line` lives as long as
+  // the call.
   void (*log_callback)(void* user, int32_t level, const char* line);
   void* log_user;
   // Receives what each prepare and precompile did, in order, on the thread that called it and
   // before it returns; of prepare_async on a thread of the engine, before there is a result. No
-  // lock is held, so it may use the engine; threads may be in it at once. A launch makes none.
+  // lock is held, so it may use the engine; threads may be in it at once. It must neither throw nor
+  // longjmp out. A launch makes none.
   void (*on_event)(void* user, const pagejit_jit_event* event);
   void* event_user;
   // 0 or 1: takes the tile configurations that `pagejit tune` has found faster than the planner's
@@ -167,19 +169,24 @@ PAGEJIT_API pagejit_status pagejit_engine_options_init(pagejit_engine_options* o
 // longer used (pagejit_engine_create copies them).
 PAGEJIT_API pagejit_status pagejit_engine_options_from_environment(
     pagejit_engine_options* options, pagejit_environment** environment, pagejit_error* error);
+// Null is legal.
 PAGEJIT_API pagejit_status pagejit_environment_destroy(pagejit_environment* environment,
                                                        pagejit_error* error);
 
 // ---- Engine ----
 
 // Opens no library and no file: that happens at first need. `options` null: the defaults.
+// INVALID_ARGUMENT: a null text in a list, compile_threads below 0, a malformed trusted key,
+// require_signed without one.
 PAGEJIT_API pagejit_status pagejit_engine_create(const pagejit_engine_options* options,
                                                  pagejit_engine** engine, pagejit_error* error);
 // Null is legal. Cancels what is being prepared in the background and waits for what runs. Kernels
 // and a pagejit_paged_attention may outlive it. Not from a callback of prepare_async.
 PAGEJIT_API pagejit_status pagejit_engine_destroy(pagejit_engine* engine, pagejit_error* error);
 
-// The target that a prepare compiles for on this device.
+// The target that a prepare compiles for on this device, which is given as to a prepare.
+// INVALID_ARGUMENT, NOT_FOUND, DRIVER_UNAVAILABLE, DRIVER_ERROR; UNSUPPORTED where neither this
+// library nor the compiler has one; COMPILER_UNAVAILABLE only in a forked child.
 PAGEJIT_API pagejit_status pagejit_engine_target_of_device(pagejit_engine* engine, int32_t device,
                                                            pagejit_target* target,
                                                            pagejit_error* error);
@@ -201,9 +208,9 @@ typedef struct pagejit_prepare_options {
   pagejit_stream stream;  // while it is captured only a kernel that is ready is returned
   // Called once with the result, after it can be had by _wait, unless cancelled first. On a thread
   // of the engine, or on the one that destroys the engine (then with CANCELLED). It may use the
-  // engine but must not destroy it or wait for another kernel, and should be short. `kernel` is the
-  // handle of the family that was asked for (pagejit_kernel*, ...), null unless status is OK. It
-  // and `error` live as long as the call; to keep a kernel: its _copy.
+  // engine but must not destroy it, wait for another kernel, throw or longjmp out, and should be
+  // short. `kernel` is the handle of the family that was asked for (pagejit_kernel*, ...), null
+  // unless status is OK. It and `error` live as long as the call; to keep a kernel: its _copy.
   void (*on_done)(void* user, pagejit_status status, void* kernel, const pagejit_error* error);
   void* done_user;
 } pagejit_prepare_options;
@@ -227,7 +234,7 @@ PAGEJIT_API pagejit_status pagejit_pending_destroy(pagejit_pending* pending, pag
 
 // ---- Counts ----
 
-// Since the engine was created; runtime/README.md, "Seen from outside".
+// Since the engine was created. pagejit_stats_to_prometheus() writes a line of help beside each.
 typedef struct pagejit_stats_counts {
   size_t struct_size;
   // Kernels found, by the layer that had them.
@@ -284,15 +291,17 @@ PAGEJIT_API pagejit_status pagejit_histogram_init(pagejit_histogram* histogram, 
 // The counts of now, to be destroyed by the caller.
 PAGEJIT_API pagejit_status pagejit_engine_stats(const pagejit_engine* engine, pagejit_stats** stats,
                                                 pagejit_error* error);
+// Null is legal.
 PAGEJIT_API pagejit_status pagejit_stats_destroy(pagejit_stats* stats, pagejit_error* error);
 PAGEJIT_API pagejit_status pagejit_stats_get_counts(const pagejit_stats* stats,
                                                     pagejit_stats_counts* counts,
                                                     pagejit_error* error);
-// `kind`: PAGEJIT_HISTOGRAM_*.
+// `kind`: PAGEJIT_HISTOGRAM_*, else INVALID_ARGUMENT.
 PAGEJIT_API pagejit_status pagejit_stats_get_histogram(const pagejit_stats* stats, int32_t kind,
                                                        pagejit_histogram* histogram,
                                                        pagejit_error* error);
-// Corrupt entries by what was wrong with them; `name` lives as long as `stats`.
+// Corrupt entries by what was wrong with them; `name` lives as long as `stats`. INVALID_ARGUMENT
+// for an index that is not below num_corrupt_kinds; below the same of num_publish_errnos.
 PAGEJIT_API pagejit_status pagejit_stats_corrupt_kind(const pagejit_stats* stats, size_t index,
                                                       const char** name, uint64_t* count,
                                                       pagejit_error* error);

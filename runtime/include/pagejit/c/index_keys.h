@@ -1,5 +1,5 @@
 // The keys of a sparse-attention indexer (DeepSeek-V3.2): quantising them into a paged cache, and
-// gathering them back. A page is vLLM's (indexer_k_quant_and_cache): block_size * head_size codes
+// gathering them back. A block is vLLM's (indexer_k_quant_and_cache): block_size * head_size codes
 // of e4m3, token by token, then block_size * (head_size / quant_block_size) scales of f32; value
 // = code * scale. Thread-safety: structs are plain values; a handle may be used from any number
 // of threads at once.
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-// Bytes of a page; 0 where a number is not positive.
+// Bytes of a block of keys, which vLLM calls a page; 0 where a number is not positive.
 PAGEJIT_API int64_t pagejit_index_page_bytes(int32_t block_size, int32_t head_size,
                                              int32_t quant_block_size);
 
@@ -23,7 +23,7 @@ typedef struct pagejit_index_key_write_spec {
   int32_t head_size;  // = 128; [4, 4096]
   // = 128; elements that share a scale: a multiple of 4 that divides head_size
   int32_t quant_block_size;
-  int32_t block_size;  // = 64; tokens per page: [1, 65536]
+  int32_t block_size;  // = 64; tokens per block: [1, 65536]
   // Scales are rounded up to a power of two (ue8m0), still stored as f32.
   int32_t power_of_two_scale;  // 0 or 1
   // What k and its stride are multiples of, in bytes: 1, 2, 4, 8 or 16, at least an element.
@@ -38,7 +38,7 @@ typedef struct pagejit_index_key_write_args {
   size_t struct_size;
   const void* k;           // [num_tokens, head_size], contiguous rows
   int64_t k_stride_token;  // elements
-  // Pages, page i at i * block_stride_bytes. Both are multiples of 4 and of the greatest power of
+  // Blocks, block i at i * block_stride_bytes. Both are multiples of 4 and of the greatest power of
   // two, at most 16, that divides index_page_bytes().
   void* cache;
   int64_t block_stride_bytes;
@@ -94,6 +94,7 @@ PAGEJIT_API pagejit_status pagejit_index_key_write_kernel_destroy(
 PAGEJIT_API pagejit_status pagejit_index_key_write_kernel_get_info(
     const pagejit_index_key_write_kernel* kernel, pagejit_kernel_info* info, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_index_key_write_kernel_launch(
     const pagejit_index_key_write_kernel* kernel, const pagejit_index_key_write_args* args,
     pagejit_stream stream, pagejit_error* error);
@@ -127,11 +128,11 @@ typedef struct pagejit_index_key_gather_args {
   const int32_t* block_table;
   int64_t block_table_stride;
   // int32 [num_seqs + 1], from 0 on, not decreasing: sequence i becomes the rows [cu_seq_lens[i],
-  // cu_seq_lens[i + 1]).
+  // cu_seq_lens[i + 1]). vLLM's name for a kv_start_loc (attention.h).
   const int32_t* cu_seq_lens;
   // int32 [num_seqs]: the token of the sequence that its first row is. Null: 0 for all.
   const int32_t* seq_starts;
-  int32_t num_seqs;
+  int32_t num_seqs;  // 0 launches nothing
   // Upper bound of cu_seq_lens[num_seqs]: the grid. 0 launches nothing.
   int32_t num_tokens;
 
@@ -185,6 +186,7 @@ PAGEJIT_API pagejit_status pagejit_index_key_gather_kernel_destroy(
 PAGEJIT_API pagejit_status pagejit_index_key_gather_kernel_get_info(
     const pagejit_index_key_gather_kernel* kernel, pagejit_kernel_info* info, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_index_key_gather_kernel_launch(
     const pagejit_index_key_gather_kernel* kernel, const pagejit_index_key_gather_args* args,
     pagejit_stream stream, pagejit_error* error);

@@ -28,7 +28,7 @@ typedef struct pagejit_index_logits_spec {
   size_t struct_size;
   int32_t num_heads;  // = 64; a multiple of 8 in [8, 128]
   int32_t head_size;  // = 128; a multiple of 32 in [32, 256]
-  // Tokens per page, [1, 65536]: keys lie in pages with one scale per key (quant_block_size
+  // Tokens per block, [1, 65536]: keys lie in blocks with one scale per key (quant_block_size
   // equals head_size). 0: keys are contiguous.
   int32_t block_size;
   // Columns that a row does not have become -inf; else they are not written.
@@ -53,30 +53,32 @@ typedef struct pagejit_index_logits_args {
   int64_t weights_stride;
 
   // Contiguous keys: e4m3 [num_keys, head_size] with row stride k_stride in bytes, both multiples
-  // of 16, or of 8 where head_size is no multiple of 64; k_scale f32 [num_keys]. Pages: as in
+  // of 16, or of 8 where head_size is no multiple of 64; k_scale f32 [num_keys]. Blocks: as in
   // pagejit_index_key_write_args, k_stride is their stride in bytes; k_scale is not used.
   const void* k;
   int64_t k_stride;
   const float* k_scale;
   int32_t num_keys;  // contiguous keys; columns end here at the latest
   int32_t reserved;  // 0
-  // Pages: int32 [num_rows / ranges.next_n, at least as many blocks as the columns need].
+  // Blocks: int32 [num_rows / ranges.next_n, at least as many blocks as the columns need].
   const int32_t* block_table;
   int64_t block_table_stride;
 
-  // With pages row r is of sequence r / next_n also where the ranges are begins and ends. Keys
+  // With blocks row r is of sequence r / next_n also where the ranges are begins and ends. Keys
   // are read from the first to the last that any of up to four neighbouring rows (of a sequence)
   // has.
   pagejit_index_row_ranges ranges;
   int32_t num_rows;  // 0 launches nothing
   int32_t column_begin;
-  int32_t num_columns;  // 0 launches nothing
-  int32_t reserved1;    // 0
+  // 0 launches nothing. At most 33,553,920, half of that where head_size is above 128, and with
+  // column_begin at most 2,147,418,112.
+  int32_t num_columns;
+  int32_t reserved1;  // 0
 
   float* logits;  // [num_rows, num_columns]
   int64_t logits_stride;
 
-  // Where the spec has debug; as in pagejit_cache_write_args. num_blocks: of pages.
+  // Where the spec has debug; as in pagejit_cache_write_args. num_blocks: of keys in blocks.
   int64_t num_blocks;
   void* debug_report;
 } pagejit_index_logits_args;
@@ -129,6 +131,7 @@ PAGEJIT_API pagejit_status pagejit_index_logits_kernel_destroy(pagejit_index_log
 PAGEJIT_API pagejit_status pagejit_index_logits_kernel_get_info(
     const pagejit_index_logits_kernel* kernel, pagejit_kernel_info* info, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_index_logits_kernel_launch(
     const pagejit_index_logits_kernel* kernel, const pagejit_index_logits_args* args,
     pagejit_stream stream, pagejit_error* error);
@@ -158,17 +161,17 @@ typedef struct pagejit_top_k_args {
   int64_t logits_stride;
   pagejit_index_row_ranges ranges;
   int32_t num_rows;     // 0 launches nothing
-  int32_t num_columns;  // ranges are cut off here
-  int32_t k;            // at least 1
+  int32_t num_columns;  // ranges are cut off here; [0, 2147418112]
+  int32_t k;            // at least 1; at most 16,777,215 where rows are split
   int32_t reserved;     // 0
   int32_t* indices;     // [num_rows, k]
   int64_t indices_stride;
 
-  // Where rows are few and long, several CTAs do a row with a workspace: device memory of at
-  // least pagejit_top_k_kernel.workspace_bytes(), aligned to 16, initialised once by
-  // workspace_init(), used by one stream at a time, by any launches of any pagejit_top_k_kernel.
-  // The result is the same. num_splits: CTAs of a row. 0: as choose_num_splits() says, 1 without
-  // a workspace. More than 1 only for up to 128 rows.
+  // Where rows are few and long, several CTAs do a row with a workspace: device memory of at least
+  // pagejit_top_k_kernel.workspace_bytes(), aligned to 16, initialised once by workspace_init(),
+  // used by one stream at a time, by any launches of any pagejit_top_k_kernel. The result is the
+  // same. num_splits: CTAs of a row, [0, 128]. 0: as choose_num_splits() says, 1 without a
+  // workspace. More than 1 only for up to 128 rows.
   void* workspace;
   size_t workspace_bytes;
   int32_t num_splits;
@@ -224,18 +227,21 @@ PAGEJIT_API pagejit_status pagejit_top_k_kernel_get_info(const pagejit_top_k_ker
                                                          pagejit_kernel_info* info,
                                                          pagejit_error* error);
 
-// Also WORKSPACE, where it needs more workspace than there is.
+// INVALID_ARGUMENT, DRIVER_ERROR; WORKSPACE where it needs more workspace than there is or it is
+// misaligned.
 PAGEJIT_API pagejit_status pagejit_top_k_kernel_launch(const pagejit_top_k_kernel* kernel,
                                                        const pagejit_top_k_args* args,
                                                        pagejit_stream stream, pagejit_error* error);
-// By the counts of `args`: how many CTAs do a row where num_splits is 0 and there is a workspace,
-// and the bytes of workspace that its launch then needs, 0 where it needs none. No pointer is
-// looked at.
+// By the counts of `args`: how many CTAs do a row where num_splits is 0 and there is a workspace, 1
+// where num_rows or k is below 1; and the bytes of workspace that its launch then needs, 0 where it
+// needs none. With num_splits, the bytes for so many. No pointer is looked at.
 PAGEJIT_API pagejit_status pagejit_top_k_choose_num_splits(const pagejit_top_k_args* args,
                                                            int32_t* num_splits,
                                                            pagejit_error* error);
 PAGEJIT_API pagejit_status pagejit_top_k_workspace_bytes(const pagejit_top_k_args* args,
                                                          size_t* bytes, pagejit_error* error);
+// Enqueues the one-time initialisation of a workspace: of its counters, the first 512 bytes.
+// WORKSPACE where it is null, smaller or not 16-byte aligned; DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_top_k_kernel_workspace_init(const pagejit_top_k_kernel* kernel,
                                                                void* workspace,
                                                                size_t workspace_bytes,

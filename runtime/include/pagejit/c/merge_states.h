@@ -121,6 +121,7 @@ PAGEJIT_API pagejit_status
 pagejit_merge_states_kernel_get_spec(const pagejit_merge_states_kernel* kernel,
                                      pagejit_merge_states_spec* spec, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_merge_states_kernel_launch(
     const pagejit_merge_states_kernel* kernel, const pagejit_merge_states_args* args,
     pagejit_stream stream, pagejit_error* error);

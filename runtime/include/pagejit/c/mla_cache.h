@@ -147,6 +147,7 @@ PAGEJIT_API pagejit_status
 pagejit_mla_cache_write_kernel_get_spec(const pagejit_mla_cache_write_kernel* kernel,
                                         pagejit_mla_cache_write_spec* spec, pagejit_error* error);
 
+// INVALID_ARGUMENT, DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_mla_cache_write_kernel_launch(
     const pagejit_mla_cache_write_kernel* kernel, const pagejit_mla_cache_write_args* args,
     pagejit_stream stream, pagejit_error* error);

@@ -43,7 +43,8 @@ typedef struct pagejit_paged_attention_args {
   const float* k_scale;
   const float* v_scale;
   // Block-sparse attention where blocksparse_vert_stride > 1; else the other four are not looked
-  // at. See pagejit_block_sparse_args (launch.h), which has the rule and the limits.
+  // at. See pagejit_block_sparse_args (attention.h), which has the limits; pagejit/launch.h has the
+  // rule.
   int32_t tp_rank;
   int32_t blocksparse_local_blocks;
   int32_t blocksparse_vert_stride;
@@ -73,7 +74,7 @@ PAGEJIT_API pagejit_status pagejit_paged_attention_args_init(pagejit_paged_atten
 
 // The kernel that serves a call, to be precompiled or looked at. Only these fields are used:
 // dtype, kv_cache_dtype, num_heads, num_kv_heads, head_size, block_size, whether alibi_slopes is
-// null, and whether blocksparse_vert_stride is above 1.
+// null, and whether blocksparse_vert_stride is above 1. INVALID_ARGUMENT, UNSUPPORTED.
 PAGEJIT_API pagejit_status pagejit_paged_attention_spec(const pagejit_paged_attention_args* args,
                                                         pagejit_kernel_spec* spec,
                                                         pagejit_error* error);
@@ -81,25 +82,30 @@ PAGEJIT_API pagejit_status pagejit_paged_attention_spec(const pagejit_paged_atte
 PAGEJIT_API pagejit_status pagejit_paged_attention_create(pagejit_engine* engine,
                                                           pagejit_paged_attention** attention,
                                                           pagejit_error* error);
+// Null is legal.
 PAGEJIT_API pagejit_status pagejit_paged_attention_destroy(pagejit_paged_attention* attention,
                                                            pagejit_error* error);
 // Makes the kernel of pagejit_paged_attention_spec(args) ready; to be called before a stream is
-// captured.
+// captured: a call on a stream that is being captured prepares nothing and is DENIED. As
+// pagejit_kernel_prepare().
 PAGEJIT_API pagejit_status pagejit_paged_attention_prepare(pagejit_paged_attention* attention,
                                                            const pagejit_paged_attention_args* args,
                                                            pagejit_error* error);
 // Bytes of workspace for any number and lengths of sequences with the kernel of `args`, a few MB.
-// Prepares the kernel.
+// Prepares the kernel, and returns what that does.
 PAGEJIT_API pagejit_status pagejit_paged_attention_workspace_bytes(
     pagejit_paged_attention* attention, const pagejit_paged_attention_args* args, size_t* bytes,
     pagejit_error* error);
-// Enqueues the one-time initialisation of a workspace. A kernel must have been prepared.
+// Enqueues the one-time initialisation of a workspace. A kernel must have been prepared, else
+// INVALID_ARGUMENT. As pagejit_kernel_workspace_init().
 PAGEJIT_API pagejit_status pagejit_paged_attention_init_workspace(
     pagejit_paged_attention* attention, void* workspace, size_t workspace_bytes,
     pagejit_stream stream, pagejit_error* error);
 
 // Enqueue one launch on `stream`. v1: each sequence and KV head by one CTA, however long. v2: long
-// sequences of few heads by several CTAs, by way of the workspace.
+// sequences of few heads by several CTAs, by way of the workspace. INVALID_ARGUMENT and UNSUPPORTED
+// name the parameter; WORKSPACE (v2); what pagejit_kernel_prepare() returns where the kernel is not
+// there yet; DRIVER_ERROR.
 PAGEJIT_API pagejit_status pagejit_paged_attention_v1(pagejit_paged_attention* attention,
                                                       const pagejit_paged_attention_args* args,
                                                       pagejit_stream stream, pagejit_error* error);

@@ -18,7 +18,7 @@ typedef struct pagejit_sparse_attention_spec {
   const pagejit_kernel_spec* attention;
   int32_t index_num_heads;  // = 64; as num_heads and head_size in pagejit_index_logits_spec
   int32_t index_head_size;  // = 128
-  // Index keys are contiguous; else in pages of attention.block_size tokens, by the same block
+  // Index keys are contiguous; else in blocks of attention.block_size tokens, by the same block
   // table as K.
   int32_t contiguous_index_keys;  // 0 or 1
   int32_t reserved;               // 0
@@ -43,16 +43,16 @@ typedef struct pagejit_sparse_attention_args {
   const float* index_weights;
   int64_t index_weights_stride;
   const void* index_k;
-  int64_t index_k_stride;      // bytes; of keys, or of pages
+  int64_t index_k_stride;      // bytes; of keys, or of blocks
   const float* index_k_scale;  // contiguous keys
   int32_t num_index_keys;      // contiguous keys
   int32_t reserved;            // 0
-  // The tokens that a row chooses from. Pages: row r is of the sequence in row r / next_n of
+  // The tokens that a row chooses from. Blocks: row r is of the sequence in row r / next_n of
   // block_table; it has what seq_lens and next_n say, or [0, row_ends[r]) with row_begins null.
   // Contiguous keys: [row_begins[r], row_ends[r]), where its sequence's token 0 is row_begins[r];
   // seq_lens is null and next_n is not looked at.
   pagejit_index_row_ranges ranges;
-  // Pages: upper bound of the tokens of a sequence: those behind it are not seen, and logits take
+  // Blocks: upper bound of the tokens of a sequence: those behind it are not seen, and logits take
   // memory for so many columns. 0: max_blocks_per_seq * block_size, which it is cut down to.
   int32_t max_seq_len;
   int32_t reserved1;  // 0
@@ -76,13 +76,13 @@ typedef struct pagejit_sparse_attention_args {
   pagejit_kv_strides k_strides;
   const float* k_scale;
   int64_t kv_scale_stride;
-  int64_t num_blocks;  // of index pages too
+  int64_t num_blocks;  // of index keys too
 
   const int32_t* block_table;
   int64_t block_table_stride;
   int32_t max_blocks_per_seq;
   int32_t reserved2;  // 0
-  // int32 [num_rows]: the row of block_table that a row's sequence has; with pages r / next_n.
+  // int32 [num_rows]: the row of block_table that a row's sequence has; with blocks r / next_n.
   // Null where that is r.
   const int32_t* query_seqs;
 

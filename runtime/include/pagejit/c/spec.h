@@ -128,7 +128,8 @@ PAGEJIT_API pagejit_status pagejit_kernel_spec_init(pagejit_kernel_spec* spec, s
 // INVALID_ARGUMENT, UNSUPPORTED (a later version may serve it).
 PAGEJIT_API pagejit_status pagejit_kernel_spec_validate(const pagejit_kernel_spec* spec,
                                                         pagejit_error* error);
-// Whether a kernel for it can be made for `target`. Needs no compiler, no driver, no GPU.
+// Whether a kernel for it can be made for `target`: INVALID_ARGUMENT, UNSUPPORTED. Needs no
+// compiler, no driver, no GPU.
 PAGEJIT_API pagejit_status pagejit_kernel_spec_supports(const pagejit_kernel_spec* spec,
                                                         const pagejit_target* target,
                                                         pagejit_error* error);

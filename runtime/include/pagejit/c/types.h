@@ -53,7 +53,7 @@ enum pagejit_status_code {
   PAGEJIT_WORKSPACE = 10,            // workspace missing, too small or not initialised
   PAGEJIT_DEVICE_CHECK_FAILED = 11,  // a debug kernel found a bad value on the device
   PAGEJIT_CANCELLED = 12,
-  PAGEJIT_INTERNAL = 13,  // a defect of pagejit, or no memory; the message says which
+  PAGEJIT_INTERNAL = 13,  // no memory, or a defect of pagejit; the message says which
   PAGEJIT_DENIED = 14     // a kernel is not ready, and the policy or a capture forbids making it so
 };
 
