@@ -1,7 +1,8 @@
-# cmake -DPREFIX=<installed tree> -DWORK=<folder> -DCOMPILER=<c++> [-DSTATIC=1] -P CheckConsumer.cmake
+# cmake -DPREFIX=<installed tree> -DWORK=<folder> -DCOMPILER=<c++> [-DSTATIC=1] [-DMOST_SECONDS=<n>]
+#       -P CheckConsumer.cmake
 #
 # Builds and runs consumer/ against a copy of the installed tree, since it may be moved: by find_package and by pkg-config.
-# What the first takes is printed. The goal is 10 s; only 30 s fail, since other tests may have the processors.
+# What the first takes is printed, and fails above MOST_SECONDS: for a test that has the processors for itself.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 file(REMOVE_RECURSE "${WORK}")
@@ -16,8 +17,11 @@ milliseconds(end)
 math(EXPR elapsed "${end} - ${begin}")
 run("${WORK}/build/consumer")
 message("find_package, configured and built in ${elapsed} ms: ${output}")
-if(elapsed GREATER 30000)
-  message(FATAL_ERROR "${elapsed} ms are too long for one file")
+if(MOST_SECONDS)
+  math(EXPR most "1000 * ${MOST_SECONDS}")
+  if(elapsed GREATER most)
+    message(FATAL_ERROR "${elapsed} ms to configure and build one file are more than ${MOST_SECONDS} s")
+  endif()
 endif()
 file(GLOB_RECURSE config "${WORK}/moved/*/pagejit-config.cmake")
 get_filename_component(config "${config}" DIRECTORY)
