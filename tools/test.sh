@@ -5,7 +5,7 @@
 #
 #   tools/test.sh [--all] [--no-sanitizers] [--no-cross]
 #
-# --all also runs the long sweeps (label "long").
+# --all also runs the long sweeps (label "long"), and clang-tidy over every source (tools/lint.sh --tidy).
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -71,6 +71,7 @@ sum_up() {
 begin=$(now)
 setup_options=(--tests)
 [ "$cross" = no ] || setup_options+=(--cross)
+[ "$all" = no ] || setup_options+=(--tidy)
 "$root/tools/setup.sh" "${setup_options[@]}"
 "$root/tests/embed/llm/setup.sh" || say "the models of tests/embed/llm were not fetched: their tests will fail"
 say "set-up: $(seconds_since "$begin") s"
@@ -86,6 +87,18 @@ begin=$(now)
 run_tests release -LE "$excluded"
 say "release tests: $(seconds_since "$begin") s, exit status $result"
 say "$(sum_up release)"
+
+if [ "$all" = yes ]; then
+  begin=$(now)
+  result=0
+  tidy_log="$root/build/tidy.log"
+  "$root/tools/lint.sh" --tidy 2>&1 | tee "$tidy_log" || result=$?
+  if [ "$result" -ne 0 ]; then
+    status=$result
+    { echo "-- tools/lint.sh --tidy"; grep -E '(error|warning):' "$tidy_log" | head -n 60 | sed 's/^/   /'; } >>"$failures" || true
+  fi
+  say "clang-tidy: $(seconds_since "$begin") s, exit status $result"
+fi
 
 if [ "$sanitizers" = yes ]; then
   begin=$(now)
