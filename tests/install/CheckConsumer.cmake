@@ -11,7 +11,7 @@ file(COPY "${PREFIX}/" DESTINATION "${WORK}/moved")
 
 milliseconds(begin)
 run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/build" "-DCMAKE_CXX_COMPILER=${COMPILER}"
-  "-DCMAKE_PREFIX_PATH=${WORK}/moved here" -DCMAKE_BUILD_TYPE=Release)
+  "-DCMAKE_PREFIX_PATH=${WORK}/moved here" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wconversion -Werror")
 run(${CMAKE_COMMAND} --build "${WORK}/build")
 milliseconds(end)
 math(EXPR elapsed "${end} - ${begin}")
@@ -45,7 +45,8 @@ endif()
 run(pkg-config ${static} --cflags --libs pagejit)
 string(STRIP "${output}" flags)
 separate_arguments(flags UNIX_COMMAND "${flags}")
-run("${COMPILER}" -std=c++20 "${CMAKE_CURRENT_LIST_DIR}/consumer/main.cc" -o "${WORK}/by_pkg_config" ${flags})
+# The headers are no system headers here: their warnings are seen too.
+run("${COMPILER}" -std=c++20 -Wall -Wextra -Wconversion -Werror "${CMAKE_CURRENT_LIST_DIR}/consumer/main.cc" -o "${WORK}/by_pkg_config" ${flags})
 run("${WORK}/by_pkg_config")
 message("pkg-config ${static}: ${output}")
 run(readelf -d "${WORK}/by_pkg_config")
