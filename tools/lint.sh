@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Checks the format of the C++ sources with clang-format; with --tidy also runs clang-tidy (some seconds a file), with
-# --fix rewrites the files instead. Where a program is missing, or clang-format is not the version whose format this is, its
-# check is left out, and that is said.
+# Checks the format of the C++ and C sources with clang-format; with --tidy also runs clang-tidy (some seconds a file), with
+# --fix rewrites the files instead. Where clang-format is missing or not the version whose format this is, the format is not
+# checked, and that is said; what was asked for by an option and cannot be done fails. With PAGEJIT_TEST_REQUIRE_COMPILERS
+# a missing clang-format fails too.
 #
-#   tools/lint.sh [--fix | --tidy] [FILE...]      default: every C++ file in git but the templates
+#   tools/lint.sh [--fix | --tidy] [FILE...]      default: every C++ and C file in git but the templates
+#
+# The templates are formatted by hand, so that a rendered kernel reads well: the renderer resolves their conditions, fills
+# their holes and takes away lines, and clang-format sees them only before that.
 set -euo pipefail
 # shellcheck source=tools/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -12,17 +16,20 @@ mode=check
 case "${1:-}" in
   --fix) mode=fix; shift ;;
   --tidy) mode=tidy; shift ;;
-  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
 esac
 cd "$root"
 files=("$@")
-if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(git ls-files '*.h' '*.cc' | grep -v '^templates/'); fi
+if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(git ls-files '*.h' '*.cc' '*.c' | grep -v '^templates/'); fi
 
 # tidy BUILD_FOLDER: of the files that the input names.
 tidy() { xargs -r -P "$(jobs)" -n 1 clang-tidy -quiet -p "$1"; }
 
 status=0
 if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+  [ "$mode" != fix ] || fail "clang-format 14 is not installed: nothing was formatted"
+  # Debian after 12 has a later one.
+  [ -z "${PAGEJIT_TEST_REQUIRE_COMPILERS:-}" ] || command -v clang-format >/dev/null || fail "clang-format is not installed"
   say "clang-format 14 is not installed: the format is not checked"
 elif [ "$mode" = fix ]; then
   clang-format -i "${files[@]}"
@@ -30,14 +37,13 @@ else
   clang-format --dry-run -Werror "${files[@]}" || status=1
 fi
 if [ "$mode" = tidy ]; then
-  if command -v clang-tidy >/dev/null && command -v clang++ >/dev/null; then
-    # As clang compiles them: all but the fuzzers, and those.
-    cmake --preset debug -B build/tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
-    cmake --preset fuzz -B build/tidy_fuzz -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
-    printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/|d; /\.cc$/p' | tidy build/tidy || status=1
-    printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/.*\.cc$|p' | tidy build/tidy_fuzz || status=1
-  else
-    say "clang-tidy and clang++ are not installed: not run"
-  fi
+  for program in clang-tidy clang++; do
+    command -v $program >/dev/null || fail "$program is not installed; tools/setup.sh --tests --tidy installs it"
+  done
+  # As clang compiles them: all but the fuzzers, and those.
+  cmake --preset debug -B build/tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+  cmake --preset fuzz -B build/tidy_fuzz -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+  printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/|d; /\.cc$/p' | tidy build/tidy || status=1
+  printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/.*\.cc$|p' | tidy build/tidy_fuzz || status=1
 fi
 exit $status

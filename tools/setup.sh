@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and run pagejit on Debian 12 or later; a second run changes nothing.
 #
-#   tools/setup.sh [--check] [--tests] [--cross]
+#   tools/setup.sh [--check] [--tests] [--cross] [--tidy]
 #
 # --check only says what is missing (exit 1 if anything). --tests also provides what tools/test.sh needs: GoogleTest, clang, Rust and
 # others. --cross: what a cross-build for aarch64 and its tests need, Debian's compiler, qemu-user, and arm64 libraries in
-# .deps/aarch64, about 100 MB. Debian packages are installed with apt-get (through sudo where one is not root). Where no CUDA toolkit of 12.4 or later is found (CUDA_HOME, /usr/local/cuda*), NVRTC and cuda.h come
+# .deps/aarch64, about 100 MB. --tidy: what tools/lint.sh --tidy needs. Debian packages are installed with apt-get (through sudo where one is not root). Where no CUDA toolkit of 12.4 or later is found (CUDA_HOME, /usr/local/cuda*), NVRTC and cuda.h come
 # from NVIDIA's wheels on PyPI, about 92 MB, unpacked in .deps/python; no driver, no GPU and no nvcc is needed. So does
 # nvdisasm (4 MB) where no toolkit has it.
 # PAGEJIT_CUDA_WHEEL=13|12 takes the wheels of that version even where a toolkit is installed.
@@ -16,13 +16,15 @@ set -euo pipefail
 check_only=no
 tests=no
 cross=no
+tidy=no
 for argument in "$@"; do
   case "$argument" in
     --check) check_only=yes ;;
     --tests) tests=yes ;;
     --cross) cross=yes ;;
+    --tidy) tidy=yes ;;
     -h | --help) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) fail "unknown argument $argument (known: --check, --tests, --cross)" ;;
+    *) fail "unknown argument $argument (known: --check, --tests, --cross, --tidy)" ;;
   esac
 done
 wheel=${PAGEJIT_CUDA_WHEEL:-}
@@ -51,7 +53,7 @@ have_numpy() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import numpy' 2>/
 cmake_is_recent() { have_command cmake && [ "$(printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V | head -n 1)" = 3.25 ]; }
 
 missing=()
-needs() { local package=$1; shift; "$@" || missing+=("$package"); }
+needs() { local package=$1; shift; "$@" || [[ " ${missing[*]} " = *" $package "* ]] || missing+=("$package"); }
 needs g++ have_command g++
 needs cmake cmake_is_recent
 needs ninja-build have_command ninja
@@ -92,6 +94,10 @@ if [ "$tests" = yes ]; then
   needs clang have_command clang++
   needs clang-format have_command clang-format
   needs libclang-rt-dev have_fuzzer
+fi
+if [ "$tidy" = yes ]; then
+  needs clang have_command clang++
+  needs clang-tidy have_command clang-tidy
 fi
 fetch_aarch64=no
 if [ "$cross" = yes ]; then

@@ -2,7 +2,7 @@
 #       [-DBUILD_TYPE=<CMake's>] -P BuildProject.cmake
 #
 # Builds one of the projects in a copy of its own, so that it can use nothing of this tree but what is installed: by CMake,
-# or by cargo where it has a Cargo.toml. Leaves the program PROGRAM (paged_decoder) in BINARY.
+# or by cargo where it has a Cargo.toml. The projects ask for warnings, which are errors here. Leaves the program PROGRAM (paged_decoder) in BINARY.
 cmake_minimum_required(VERSION 3.25)
 foreach(variable IN ITEMS SOURCE PREFIX LIBDIR BINARY)
   if(NOT ${variable})
@@ -35,6 +35,7 @@ if(EXISTS "${SOURCE}/Cargo.toml")
 else()
   execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S "${scratch}/source" -B "${scratch}/build"
                           "-DCMAKE_PREFIX_PATH=${PREFIX}" -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
+                          -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
                   COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${CMAKE_COMMAND} --build "${scratch}/build" RESULT_VARIABLE result)
   set(program "${scratch}/build/${PROGRAM}")

@@ -1,8 +1,8 @@
-# cmake -DPREFIX=<installed tree> -DFOLDERS=<;-list> -P CheckInstalled.cmake
+# cmake -DPREFIX=<installed tree> -DFOLDERS=<;-list> [-DSTATIC=1] -P CheckInstalled.cmake
 #
 # No installed file names one of FOLDERS (the source and build folders), binaries and debug information included; the
-# library and the command need exactly the libraries that runtime/README.md lists; and the command works from a moved tree,
-# with the emulator that lies in it.
+# library (but a static one) and the command need exactly the libraries that runtime/README.md lists; and the command works
+# from a moved tree, with the emulator that lies in it.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 
@@ -14,12 +14,7 @@ foreach(wanted IN ITEMS bin/pagejit include/pagejit/engine.h libpagejit-emulator
     message(SEND_ERROR "${wanted} is not installed")
   endif()
 endforeach()
-foreach(folder IN LISTS FOLDERS)
-  execute_process(COMMAND grep -rlaF "${folder}" "${PREFIX}" OUTPUT_VARIABLE found RESULT_VARIABLE result)
-  if(NOT result EQUAL 1)
-    message(SEND_ERROR "${folder} is named in:\n${found}")
-  endif()
-endforeach()
+names_no_folder("${PREFIX}" ${FOLDERS})
 
 # needed(FILE OUT): the libraries that it names; the loader's name depends on the machine.
 function(needed file out)
@@ -34,8 +29,20 @@ function(needed file out)
   list(SORT names)
   set(${out} "${names}" PARENT_SCOPE)
 endfunction()
-file(GLOB_RECURSE library "${PREFIX}/*/libpagejit.so.0.1.0")
-foreach(file IN ITEMS "${library}" "${PREFIX}/bin/pagejit")
+if(STATIC)
+  file(GLOB_RECURSE shared "${PREFIX}/libpagejit.so*")
+  file(GLOB_RECURSE archive "${PREFIX}/libpagejit.a")
+  if(shared OR NOT archive)
+    message(SEND_ERROR "not a static library: '${archive}' '${shared}'")
+  endif()
+  set(library "")
+else()
+  file(GLOB_RECURSE library "${PREFIX}/*/libpagejit.so.0.1.0")
+  if(NOT library)
+    message(SEND_ERROR "libpagejit.so.0.1.0 is not installed")
+  endif()
+endif()
+foreach(file IN ITEMS ${library} "${PREFIX}/bin/pagejit")
   needed("${file}" names)
   if(NOT names STREQUAL "ld-linux;libc.so.6;libgcc_s.so.1;libm.so.6;libstdc++.so.6")
     message(SEND_ERROR "${file} needs other libraries than runtime/README.md lists: ${names}")

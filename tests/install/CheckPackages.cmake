@@ -1,14 +1,19 @@
-# cmake -DBUILD=<build folder> -DWORK=<folder> -DCOMPILER=<c++> -DCPACK=<cpack> -P CheckPackages.cmake
+# cmake -DBUILD=<build folder> -DWORK=<folder> -DCOMPILER=<c++> -DCPACK=<cpack> -DFOLDERS=<;-list> -P CheckPackages.cmake
 #
-# Makes the Debian packages and installs them with dpkg in a root of their own, which has nothing else and a database of its
-# own; then the command is run there, and a program built against it. Without root's rights, which dpkg needs, the packages
-# are only unpacked.
+# Makes the Debian packages and installs them with dpkg in a root of their own, which has a database of its own and in it
+# the packages that a program in C++ needs at most, of this machine's versions: other dependencies would not be met. No file
+# there names one of FOLDERS (the source and build folders). Then the command is run there, and a program built against it.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 file(REMOVE_RECURSE "${WORK}")
 set(root "${WORK}/root")
 file(MAKE_DIRECTORY "${root}/var/lib/dpkg/updates" "${root}/var/lib/dpkg/info" "${WORK}/cpack" "${WORK}/bin")
-file(TOUCH "${root}/var/lib/dpkg/status")
+run(dpkg --print-architecture)
+string(STRIP "${output}" architecture)
+string(CONCAT format "Package: \${Package}\nStatus: install ok installed\nMaintainer: none\nArchitecture: \${Architecture}\n"
+  "Version: \${Version}\nDescription: as on this machine\n\n")
+run(dpkg-query -W "-f=${format}" libc6:${architecture} libgcc-s1:${architecture} libstdc++6:${architecture})
+file(WRITE "${root}/var/lib/dpkg/status" "${output}")
 
 unset(ENV{DESTDIR})
 run("${CPACK}" -G DEB --config "${BUILD}/CPackConfig.cmake" -B "${WORK}/cpack")
@@ -33,26 +38,20 @@ if(NOT names STREQUAL "libpagejit-dev;libpagejit0.1;pagejit")
   message(FATAL_ERROR "other packages than expected: ${names}")
 endif()
 
-run(id -u)
-if(output EQUAL 0)
-  # The packages' scripts call ldconfig, which must not see this machine.
-  file(WRITE "${WORK}/bin/ldconfig" "#!/bin/sh\necho called >> '${WORK}/ldconfig'\n")
-  file(CHMOD "${WORK}/bin/ldconfig" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-  set(ENV{PATH} "${WORK}/bin:$ENV{PATH}:/usr/sbin:/sbin")
-  run(dpkg "--root=${root}" "--log=${WORK}/dpkg.log" --force-script-chrootless --force-depends --install ${packages})
-  run(dpkg-query "--admindir=${root}/var/lib/dpkg" -W "-f=\${Package} \${db:Status-Status}," ${names})
-  if(NOT output STREQUAL "libpagejit-dev installed,libpagejit0.1 installed,pagejit installed,")
-    message(FATAL_ERROR "dpkg says: ${output}")
-  endif()
-  if(NOT EXISTS "${WORK}/ldconfig")
-    message(FATAL_ERROR "ldconfig was not called")
-  endif()
-else()
-  message("not root: unpacked, not installed")
-  foreach(package IN LISTS packages)
-    run(dpkg-deb -x "${package}" "${root}")
-  endforeach()
+# The packages' scripts call ldconfig, which must not see this machine.
+file(WRITE "${WORK}/bin/ldconfig" "#!/bin/sh\necho called >> '${WORK}/ldconfig'\n")
+file(CHMOD "${WORK}/bin/ldconfig" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+set(ENV{PATH} "${WORK}/bin:$ENV{PATH}:/usr/sbin:/sbin")
+# Any user may do it: the files are that user's then. Scripts run outside of the root, which has no shell.
+run(dpkg "--root=${root}" "--log=${WORK}/dpkg.log" --force-script-chrootless --force-not-root --install ${packages})
+run(dpkg-query "--admindir=${root}/var/lib/dpkg" -W "-f=\${Package} \${db:Status-Status}," ${names})
+if(NOT output STREQUAL "libpagejit-dev installed,libpagejit0.1 installed,pagejit installed,")
+  message(FATAL_ERROR "dpkg says: ${output}")
 endif()
+if(NOT EXISTS "${WORK}/ldconfig")
+  message(FATAL_ERROR "ldconfig was not called")
+endif()
+names_no_folder("${root}" ${FOLDERS})
 
 unset(ENV{PAGEJIT_EMULATOR})
 set(ENV{PAGEJIT_DRIVER} emulator)

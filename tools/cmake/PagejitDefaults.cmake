@@ -43,6 +43,11 @@ function(pagejit_hide_folders target)
   target_compile_options(${target} PRIVATE
     $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_BINARY_DIR}=build>
     $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>)
+  # In a project around this one, compilers are started in that one's build folder. The last map that fits counts.
+  if(NOT PAGEJIT_IS_TOP_LEVEL)
+    target_compile_options(${target} PRIVATE
+      $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${CMAKE_BINARY_DIR}=build>)
+  endif()
 endfunction()
 
 # Adds the object library of one folder. Every source is listed by the caller.
