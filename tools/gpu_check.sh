@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs on a GPU what only a GPU can show: the tests with the label gpu (device functions and sweeps), `pagejit check`,
-# the programs that embed pagejit, and the benchmarks. Needs a driver and NVRTC; no compiler, no CMake, no Debian package;
-# Python with numpy for one of those programs.
+# the programs that embed pagejit, the benchmarks and `pagejit tune`. Needs a driver and NVRTC; no compiler, no CMake, no
+# Debian package; Python with numpy for one of those programs.
 #
 #   tools/gpu_check.sh DIR [TREE]
 #
 # TREE is a tree made by tools/pack_gpu_tree.sh; default: where this script lies if that is one, else build/gpu/carry of
-# its repository. DIR receives the logs and results, six files. A call takes PAGEJIT_GPU_CHECK_SECONDS at most
+# its repository. DIR receives the logs and results, eight files. A call takes PAGEJIT_GPU_CHECK_SECONDS at most
 # (default 570): where time runs out it exits with 75, and a further call with the same DIR goes on with the next step.
 # Exit 0: every step is done and passed; 1: a step failed.
 # To try the script and the tree without a GPU: PAGEJIT_GPU_CHECK_EMBED_ONLY=emulator runs the embedding programs alone, on
@@ -95,6 +95,7 @@ if [ -d "$tree/embed" ]; then
   done
   embed=("embed-cpp 120 '$tree/embed/paged_decoder_cpp'"
          "embed-c 120 '$tree/embed/paged_decoder_c'"
+         "embed-rust 120 '$tree/embed/paged_decoder_rust'"
          "embed-python 120 PAGEJIT_LIBRARY='$tree/lib/libpagejit.so' $python -B '$tree/embed/python/paged_decoder.py'")
 fi
 steps+=("${embed[@]}")
@@ -102,6 +103,9 @@ for suite in decode v1v2 paging fp8 mla prefill mixed cascade; do
   steps+=("bench-$suite 480 run_bench $suite")
 done
 [ -e "$tree/tools/pagejit-bench-host" ] && steps+=("bench-host 300 '$pagejit' bench host")
+# One spec: that candidates are checked and timed on this GPU, and that what is kept can be read.
+tuned=$out/tuned.pjb
+steps+=("tune 480 '$pagejit' tune --head-size 128 --group-size 4 --json '$out/tuned.json' --output '$tuned' && '$pagejit' bundle verify '$tuned'")
 [ -z "$embed_only" ] || steps=("${embed[@]}")
 
 begin=$SECONDS

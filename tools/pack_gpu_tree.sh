@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the `gpu` preset and leaves in build/gpu/carry what a machine with a GPU needs to run tools/gpu_check.sh: the
-# programs and libraries in the places where they were built, the embedding programs of tests/embed (C++, C, Python), the
-# list of GPU tests, and the script. Fails if the tree is larger than 64 MB, or needs a library that such a machine may not
+# programs and libraries in the places where they were built, the embedding programs of tests/embed (C++, C, Rust, Python),
+# the list of GPU tests, and the script. Fails if the tree is larger than 64 MB, or needs a library that such a machine may not
 # have.
 #
 #   tools/pack_gpu_tree.sh [--no-build]
@@ -52,13 +52,19 @@ find . -path ./carry -prune -o -path '*/CMakeFiles/*' -prune -o -name '*.so*' -p
   if [ -L "$file" ] || is_elf "$file"; then carry_file "$file"; fi
 done
 
-# The programs that embed pagejit, against the library that was carried; Python's needs numpy there. (Not the text generator:
-# its models are too large.)
+# The programs that embed pagejit, against the library that was carried; Python's needs numpy there. Not the text generator:
+# of its two models, 263 and 527 MB, each alone is larger than the tree may be.
 embed=$root/tests/embed
 mkdir -p "$carry/embed"
 carried=("-I$root/runtime/include" "-L$carry/lib" -lpagejit -ldl -s -Wl,-rpath,"\$ORIGIN/../lib")
 c++ -std=c++20 -O2 -o "$carry/embed/paged_decoder_cpp" "$embed"/cpp/*.cc "${carried[@]}"
 cc -std=c11 -O2 -o "$carry/embed/paged_decoder_c" "$embed"/c/*.c "${carried[@]}" -lm
+command -v cargo >/dev/null || fail "there is no cargo on the PATH; tools/setup.sh --tests installs Debian's"
+scratch=$(mktemp -d -t pagejit-pack.XXXXXX)
+trap 'rm -rf "$scratch"' EXIT
+RUSTFLAGS="-L native=$carry/lib -C link-arg=-Wl,-rpath,\$ORIGIN/../lib -C strip=symbols" \
+  cargo build --quiet --release --offline --manifest-path "$embed/rust/Cargo.toml" --target-dir "$scratch"
+cp "$scratch/release/paged_decoder" "$carry/embed/paged_decoder_rust"
 cp -r "$embed/python" "$carry/embed/"
 rm -rf "$carry/embed/python/__pycache__"
 

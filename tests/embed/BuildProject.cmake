@@ -2,7 +2,8 @@
 #       [-DBUILD_TYPE=<CMake's>] -P BuildProject.cmake
 #
 # Builds one of the projects in a copy of its own, so that it can use nothing of this tree but what is installed: by CMake,
-# or by cargo where it has a Cargo.toml. The projects ask for warnings, which are errors here. Leaves the program PROGRAM (paged_decoder) in BINARY.
+# or by cargo where it has a Cargo.toml. The projects ask for warnings, which are errors here. Leaves the program PROGRAM
+# (paged_decoder) in BINARY. Where there is nothing to build (Python), BINARY is the copy.
 cmake_minimum_required(VERSION 3.25)
 foreach(variable IN ITEMS SOURCE PREFIX LIBDIR BINARY)
   if(NOT ${variable})
@@ -14,6 +15,12 @@ if(NOT PROGRAM)
 endif()
 if(NOT BUILD_TYPE)
   set(BUILD_TYPE Debug)
+endif()
+
+if(NOT EXISTS "${SOURCE}/Cargo.toml" AND NOT EXISTS "${SOURCE}/CMakeLists.txt")
+  file(REMOVE_RECURSE "${BINARY}")
+  file(COPY "${SOURCE}/" DESTINATION "${BINARY}" PATTERN __pycache__ EXCLUDE)
+  return()
 endif()
 
 if(EXISTS "${SOURCE}/Cargo.toml")

@@ -85,7 +85,7 @@ static void upload_step(attention_layer* layer, paged_cache* cache, const decode
     for (int b = 0; b < MAX_SEQ_BLOCKS; ++b) {
       table[i][b] = b < seq->num_blocks ? seq->blocks[b] : -1;  // what is behind them is not read
     }
-    if (layer->is_broken && seq->num_blocks > 1) table[i][1] = table[i][0];
+    if (layer->fault == FAULT_BLOCK_TABLE && seq->num_blocks > 1) table[i][1] = table[i][0];
   }
   const size_t num_seqs = (size_t)step->num_seqs;
   const size_t num_tokens = num_seqs * (size_t)step->num_new_tokens;

@@ -31,9 +31,7 @@ typedef struct {
   size_t workspace_bytes;
   // A step's tensors on the device.
   void *q, *k, *v, *out, *slots, *block_table, *seq_lens, *query_start;
-  // Not 0: each sequence's second block gets the id of its first in the block table. The fault
-  // that the program's checks must find.
-  int is_broken;
+  planted_fault fault;
 } attention_layer;
 
 // Prepares all kernels: from pagejit's cache where this program ran before, else compiled now.

@@ -1,7 +1,7 @@
 // Decodes two sequences over one paged cache as an inference engine does, with pagejit's kernels,
 // and compares every step with dense attention of its own.
 //
-//   paged_decoder [--break block-table]
+//   paged_decoder [--break block-table|fork|copy|grow|swap]
 //
 // Exit code 0: every step is right; 1: one is not; 2: it could not be run. On the CPU emulator
 // with PAGEJIT_DRIVER=emulator.
@@ -24,7 +24,7 @@ typedef struct {
   paged_cache cache;
   uint32_t random_state;
   decoder_step step;
-  int num_wrong;  // phases
+  int num_wrong;  // lines
 } decoder;
 
 // `num_steps` steps, each with `num_new_tokens` more tokens for each request; prints one line.
@@ -67,29 +67,65 @@ static void run_phase(decoder* self, const char* phase, request* first, request*
   if (!(worst <= 1)) ++self->num_wrong;
 }
 
+static int num_used_blocks(const decoder* self) { return NUM_BLOCKS - self->cache.num_free; }
+
+// That so many blocks are in use; prints one line, as the next one does.
+static void expect_used_blocks(decoder* self, const char* when, int num_blocks) {
+  const int is_right = num_used_blocks(self) == num_blocks;
+  printf("%-26s %2d blocks in use: %s\n", when, num_used_blocks(self), is_right ? "ok" : "WRONG");
+  if (!is_right) ++self->num_wrong;
+}
+
+// That a sequence has none of the blocks that it had before.
+static void expect_other_blocks(decoder* self, const sequence* before, const sequence* after) {
+  int is_right = 1;
+  for (int32_t i = 0; i < before->num_blocks; ++i) {
+    for (int32_t k = 0; k < after->num_blocks; ++k) {
+      if (before->blocks[i] == after->blocks[k]) is_right = 0;
+    }
+  }
+  printf("%-26s in other blocks than before: %s\n", "swap in", is_right ? "ok" : "WRONG");
+  if (!is_right) ++self->num_wrong;
+}
+
 static void decode_two_sequences(decoder* self) {
   static request a, b;
   run_phase(self, "prefill", &a, NULL, 1, 37);
   run_phase(self, "decode", &a, NULL, 3, 1);
+  const int num_blocks = num_used_blocks(self);
 
   // 40 tokens: the third block is half full. The next step writes it, for both sequences.
   b.tokens = paged_cache_fork(&self->cache, &a.tokens);
   b.history = a.history;
+  expect_used_blocks(self, "fork", num_blocks);
   run_phase(self, "fork, then copy on write", &a, &b, 4, 1);
+  expect_used_blocks(self, "copy on write", num_blocks + 1);
 
   // What a had in the device is overwritten by NaN, then by b's fourth block.
+  const sequence before = a.tokens;
   void* const host = paged_cache_swap_out(&self->cache, &a.tokens);
+  expect_used_blocks(self, "swap out", num_blocks);
   run_phase(self, "one swapped out", &b, NULL, 5, 1);
 
   paged_cache_swap_in(&self->cache, &a.tokens, host);
+  expect_other_blocks(self, &before, &a.tokens);
   run_phase(self, "swapped in again", &a, &b, 5, 1);
 }
 
 int main(int argc, char** argv) {
-  const int is_broken =
-      argc == 3 && strcmp(argv[1], "--break") == 0 && strcmp(argv[2], "block-table") == 0;
-  if (argc != 1 && !is_broken) {
-    fprintf(stderr, "usage: %s [--break block-table]\n", argv[0]);
+  static const char* const names[] = {[FAULT_BLOCK_TABLE] = "block-table",
+                                        [FAULT_FORK] = "fork",
+                                        [FAULT_COPY] = "copy",
+                                        [FAULT_GROW] = "grow",
+                                        [FAULT_SWAP] = "swap"};
+  planted_fault fault = FAULT_NONE;
+  for (int i = FAULT_BLOCK_TABLE; argc == 3 && i <= FAULT_SWAP; ++i) {
+    if (strcmp(argv[1], "--break") == 0 && strcmp(argv[2], names[i]) == 0) {
+      fault = (planted_fault)i;
+    }
+  }
+  if (argc != 1 && fault == FAULT_NONE) {
+    fprintf(stderr, "usage: %s [--break block-table|fork|copy|grow|swap]\n", argv[0]);
     return 2;
   }
 
@@ -107,7 +143,7 @@ int main(int argc, char** argv) {
   static decoder self = {.random_state = 1};
   attention_layer_init(&self.layer, engine, error);
   paged_cache_init(&self.cache, engine, error);
-  self.layer.is_broken = is_broken;
+  self.layer.fault = self.cache.fault = fault;
   decode_two_sequences(&self);
 
   attention_layer_destroy(&self.layer);

@@ -77,11 +77,15 @@ void paged_cache_append(paged_cache* cache, sequence* seq, int count, int64_t* s
   }
   for (int i = 0; i < count; ++i) {
     const int32_t place = seq->num_tokens % BLOCK_SIZE;
-    if (place == 0) seq->blocks[seq->num_blocks++] = take_block(cache);
+    if (place == 0) {
+      const int is_stuck = cache->fault == FAULT_GROW && count == 1;
+      const int32_t block = is_stuck ? seq->blocks[seq->num_blocks - 1] : take_block(cache);
+      seq->blocks[seq->num_blocks++] = block;
+    }
     int32_t* last = &seq->blocks[seq->num_blocks - 1];
     if (cache->num_users[*last] > 1) {
       const int32_t copy = take_block(cache);
-      copy_block(cache, *last, copy);
+      if (cache->fault != FAULT_COPY) copy_block(cache, *last, copy);
       give_back(cache, *last);
       *last = copy;
     }
@@ -91,6 +95,14 @@ void paged_cache_append(paged_cache* cache, sequence* seq, int count, int64_t* s
 }
 
 sequence paged_cache_fork(paged_cache* cache, const sequence* seq) {
+  if (cache->fault == FAULT_FORK) {
+    sequence result = *seq;
+    for (int32_t i = 0; i < seq->num_blocks; ++i) {
+      result.blocks[i] = take_block(cache);
+      copy_block(cache, seq->blocks[i], result.blocks[i]);
+    }
+    return result;
+  }
   for (int32_t i = 0; i < seq->num_blocks; ++i) ++cache->num_users[seq->blocks[i]];
   return *seq;
 }
@@ -130,6 +142,6 @@ void* paged_cache_swap_out(paged_cache* cache, sequence* seq) {
 
 void paged_cache_swap_in(paged_cache* cache, sequence* seq, void* host) {
   for (int32_t i = 0; i < seq->num_blocks; ++i) seq->blocks[i] = take_block(cache);
-  swap(cache, PAGEJIT_SWAP_HOST_TO_DEVICE, seq, host);
+  if (cache->fault != FAULT_SWAP) swap(cache, PAGEJIT_SWAP_HOST_TO_DEVICE, seq, host);
   pinned_free(host);  // waits for the copies
 }

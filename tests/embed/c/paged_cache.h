@@ -16,6 +16,16 @@ typedef struct {
   int32_t num_tokens;
 } sequence;
 
+// What is done wrong on purpose (--break), to see that the program's checks find it.
+typedef enum {
+  FAULT_NONE,
+  FAULT_BLOCK_TABLE,  // each sequence's second block in the table has the id of its first
+  FAULT_FORK,         // the fork gets blocks of its own at once
+  FAULT_COPY,         // the block that is written after the fork is not copied
+  FAULT_GROW,         // a decode step that needs another block goes on in the last one
+  FAULT_SWAP,         // nothing is copied back from the host
+} planted_fault;
+
 typedef struct {
   pagejit_engine* engine;  // the caller's
   pagejit_error* error;
@@ -27,6 +37,7 @@ typedef struct {
   int32_t num_users[NUM_BLOCKS];
   int32_t free_blocks[NUM_BLOCKS];  // the one given back last is taken first
   int32_t num_free;
+  planted_fault fault;  // but for that of the block table, which is the layer's
 } paged_cache;
 
 void paged_cache_init(paged_cache* cache, pagejit_engine* engine, pagejit_error* error);

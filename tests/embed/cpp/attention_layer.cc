@@ -57,7 +57,7 @@ std::vector<Bf16> AttentionLayer::run(PagedCache& cache, const Step& step) {
   std::vector<int32_t> block_table;  // [sequences, width]
   for (const Sequence* sequence : step.sequences) {
     std::vector<int32_t> row = sequence->blocks;
-    if (is_broken_ && row.size() > 1) row[1] = row[0];
+    if (fault_ == Fault::kBlockTable && row.size() > 1) row[1] = row[0];
     row.resize(width, -1);  // what is behind a sequence's blocks is not read
     block_table.insert(block_table.end(), row.begin(), row.end());
   }

@@ -29,9 +29,8 @@ class AttentionLayer {
   // have their new tokens when this returns.
   std::vector<Bf16> run(PagedCache& cache, const Step& step);
 
-  // Gives every second block of each sequence's table the id of the first: the fault that the
-  // program's checks must find.
-  void break_block_tables() { is_broken_ = true; }
+  // Fault::kBlockTable is the layer's, the others are the cache's.
+  void break_by(Fault fault) { fault_ = fault; }
 
  private:
   const CudaDriver& cuda_;
@@ -39,5 +38,5 @@ class AttentionLayer {
   pagejit::Kernel prefill_;
   pagejit::Kernel decode_;
   DeviceBuffer workspace_;
-  bool is_broken_ = false;
+  Fault fault_ = Fault::kNone;
 };

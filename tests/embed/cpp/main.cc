@@ -1,13 +1,14 @@
 // Decodes two sequences over one paged cache as an inference engine does, with pagejit's kernels,
 // and compares every step with dense attention of its own.
 //
-//   paged_decoder [--break block-table]
+//   paged_decoder [--break block-table|fork|copy|grow|swap]
 //
 // Exit code 0: every step is right; 1: one is not; 2: it could not be run. On the CPU emulator
 // with PAGEJIT_DRIVER=emulator.
 #include <pagejit/engine.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -34,6 +35,10 @@ class Decoder {
   // `num_steps` steps, each with `num_new_tokens` more tokens for each request; prints one line.
   void run(const char* phase, const std::vector<Request*>& requests, int num_steps,
            int num_new_tokens);
+  // That so many blocks are in use; prints one line, as the next one does.
+  void expect_used_blocks(const char* when, int num_blocks);
+  // That a sequence has none of the blocks that it had before.
+  void expect_other_blocks(const std::vector<int32_t>& before, const Sequence& after);
 
   bool has_passed() const { return has_passed_; }
 
@@ -81,26 +86,45 @@ void Decoder::run(const char* phase, const std::vector<Request*>& requests, int 
   has_passed_ = has_passed_ && passed;
 }
 
-bool decode_two_sequences(bool break_block_tables) {
+void Decoder::expect_used_blocks(const char* when, int num_blocks) {
+  const int used = cache.num_used_blocks();
+  std::printf("%-26s %2d blocks in use: %s\n", when, used, used == num_blocks ? "ok" : "WRONG");
+  has_passed_ = has_passed_ && used == num_blocks;
+}
+
+void Decoder::expect_other_blocks(const std::vector<int32_t>& before, const Sequence& after) {
+  const bool is_right = std::ranges::find_first_of(after.blocks, before) == after.blocks.end();
+  std::printf("%-26s in other blocks than before: %s\n", "swap in", is_right ? "ok" : "WRONG");
+  has_passed_ = has_passed_ && is_right;
+}
+
+bool decode_two_sequences(Fault fault) {
   pagejit::EngineOptions options = require(pagejit::EngineOptions::from_environment());
   const CudaDriver cuda(options);
   const std::shared_ptr<pagejit::Engine> engine = require(pagejit::Engine::create(options));
   Decoder decoder(cuda, *engine);
-  if (break_block_tables) decoder.layer.break_block_tables();
+  decoder.layer.break_by(fault);
+  decoder.cache.break_by(fault);
 
   Request a;
   decoder.run("prefill", {&a}, 1, 37);
   decoder.run("decode", {&a}, 3, 1);
+  const int num_blocks = decoder.cache.num_used_blocks();
 
   // 40 tokens: the third block is half full. The next step writes it, for both sequences.
   Request b{.sequence = decoder.cache.fork(a.sequence), .history = a.history};
+  decoder.expect_used_blocks("fork", num_blocks);
   decoder.run("fork, then copy on write", {&a, &b}, 4, 1);
+  decoder.expect_used_blocks("copy on write", num_blocks + 1);
 
   // What a had in the device is overwritten by NaN, then by b's fourth block.
+  const std::vector<int32_t> before = a.sequence.blocks;
   const SwappedSequence swapped = decoder.cache.swap_out(a.sequence);
+  decoder.expect_used_blocks("swap out", num_blocks);
   decoder.run("one swapped out", {&b}, 5, 1);
 
   a.sequence = decoder.cache.swap_in(swapped);
+  decoder.expect_other_blocks(before, a.sequence);
   decoder.run("swapped in again", {&a, &b}, 5, 1);
   return decoder.has_passed();
 }
@@ -109,13 +133,20 @@ bool decode_two_sequences(bool break_block_tables) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  const bool is_broken = arguments == std::vector<std::string_view>{"--break", "block-table"};
-  if (!arguments.empty() && !is_broken) {
-    std::fprintf(stderr, "usage: %s [--break block-table]\n", argv[0]);
+  // In the order of Fault, behind kNone.
+  static constexpr std::array<std::string_view, 5> kFaults{"block-table", "fork", "copy", "grow",
+                                                           "swap"};
+  auto fault = Fault::kNone;
+  if (arguments.size() == 2 && arguments[0] == "--break") {
+    const auto* const place = std::ranges::find(kFaults, arguments[1]);
+    if (place != kFaults.end()) fault = static_cast<Fault>(place - kFaults.begin() + 1);
+  }
+  if (!arguments.empty() && fault == Fault::kNone) {
+    std::fprintf(stderr, "usage: %s [--break block-table|fork|copy|grow|swap]\n", argv[0]);
     return 2;
   }
   try {
-    return decode_two_sequences(is_broken) ? 0 : 1;
+    return decode_two_sequences(fault) ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 2;

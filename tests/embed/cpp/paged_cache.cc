@@ -37,7 +37,8 @@ std::vector<int64_t> PagedCache::append(Sequence& sequence, int count) {
   for (int i = 0; i < count; ++i) {
     const int32_t place = sequence.num_tokens % kBlockSize;
     if (place == 0) {
-      sequence.blocks.push_back(take_block());
+      const bool is_stuck = fault_ == Fault::kGrow && count == 1;
+      sequence.blocks.push_back(is_stuck ? sequence.blocks.back() : take_block());
     } else if (int32_t& last = sequence.blocks.back(); num_users_[static_cast<size_t>(last)] > 1) {
       const int32_t copy = take_block();
       copies.insert(copies.end(), {last, copy});
@@ -47,7 +48,7 @@ std::vector<int64_t> PagedCache::append(Sequence& sequence, int count) {
     slots.push_back(int64_t{sequence.blocks.back()} * kBlockSize + place);
     ++sequence.num_tokens;
   }
-  if (!copies.empty()) copy_blocks(copies);
+  if (!copies.empty() && fault_ != Fault::kCopy) copy_blocks(copies);
   return slots;
 }
 
@@ -64,6 +65,17 @@ void PagedCache::copy_blocks(const std::vector<int64_t>& pairs) {
 }
 
 Sequence PagedCache::fork(const Sequence& sequence) {
+  if (fault_ == Fault::kFork) {
+    Sequence result = sequence;
+    std::vector<int64_t> copies;
+    for (int32_t& block : result.blocks) {
+      const int32_t copy = take_block();
+      copies.insert(copies.end(), {block, copy});
+      block = copy;
+    }
+    copy_blocks(copies);
+    return result;
+  }
   for (const int32_t block : sequence.blocks) ++num_users_[static_cast<size_t>(block)];
   return sequence;
 }
@@ -83,6 +95,7 @@ SwappedSequence PagedCache::swap_out(Sequence& sequence) {
 Sequence PagedCache::swap_in(const SwappedSequence& swapped) {
   Sequence sequence{.blocks = {}, .num_tokens = swapped.num_tokens};
   for (int i = 0; i < swapped.num_blocks; ++i) sequence.blocks.push_back(take_block());
+  if (fault_ == Fault::kSwap) return sequence;
   swap(pagejit::SwapDirection::kHostToDevice, swapped, sequence.blocks);
   return sequence;
 }

@@ -25,6 +25,16 @@ struct SwappedSequence {
   int32_t num_tokens = 0;
 };
 
+// What is done wrong on purpose (--break), to see that the program's checks find it.
+enum class Fault {
+  kNone,
+  kBlockTable,  // every second block in the table has the id of the first (AttentionLayer)
+  kFork,        // the fork gets blocks of its own at once
+  kCopy,        // the block that is written after the fork is not copied
+  kGrow,        // a decode step that needs another block goes on in the last one
+  kSwap,        // nothing is copied back from the host
+};
+
 class PagedCache {
  public:
   // `engine` must outlive the cache.
@@ -38,6 +48,9 @@ class PagedCache {
   // Copies to host memory and gives the blocks back; and into other blocks again.
   SwappedSequence swap_out(Sequence& sequence);
   Sequence swap_in(const SwappedSequence& swapped);
+
+  int num_used_blocks() const { return static_cast<int>(num_users_.size() - free_blocks_.size()); }
+  void break_by(Fault fault) { fault_ = fault; }
 
   void* k_cache() const { return k_.data(); }
   void* v_cache() const { return v_.data(); }
@@ -61,4 +74,5 @@ class PagedCache {
   DeviceBuffer cache_pointers_;       // for the copies: k_ and v_
   std::vector<int32_t> num_users_;    // of each block
   std::vector<int32_t> free_blocks_;  // the one given back last is taken first
+  Fault fault_ = Fault::kNone;
 };

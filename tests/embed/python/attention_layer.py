@@ -21,12 +21,9 @@ def _attention_spec(queries):
 
 
 class AttentionLayer:
-    def __init__(self, cuda, engine):
+    def __init__(self, cuda, engine, fault=None):
         """Prepares all kernels: from pagejit's cache where this program ran before, else compiled now."""
-        self._cuda = cuda
-        # Gives every second block of each sequence's table the id of the first: the fault that the
-        # program's checks must find.
-        self.is_broken = False
+        self._cuda, self._fault = cuda, fault
 
         # All compile at once; a real engine loads its weights meanwhile.
         f16 = pagejit.DTYPE_F16
@@ -64,7 +61,7 @@ class AttentionLayer:
         table = numpy.full((len(sequences), width), -1, numpy.int32)
         for row, sequence in zip(table, sequences):
             row[:len(sequence.blocks)] = sequence.blocks
-            if self.is_broken and len(sequence.blocks) > 1:
+            if self._fault == "block-table" and len(sequence.blocks) > 1:
                 row[1] = row[0]
         table = Tensor.of(self._cuda, table)
         seq_lens = Tensor.of(self._cuda, numpy.array([s.num_tokens for s in sequences], numpy.int32))

@@ -20,13 +20,23 @@ class Sequence:
     num_tokens: int = 0
 
 
+# What is done wrong on purpose (--break), to see that the program's checks find it.
+FAULTS = {
+    "block-table": "every second block in the table has the id of the first (AttentionLayer)",
+    "fork": "the fork gets blocks of its own at once",
+    "copy": "the block that is written after the fork is not copied",
+    "grow": "a decode step that needs another block goes on in the last one",
+    "swap": "nothing is copied back from the host",
+}
+
+
 class PagedCache:
     # Of k and v.
     STRIDES = pagejit.KvStrides(block=BLOCK_SIZE * NUM_KV_HEADS * HEAD_SIZE,
                                 token=NUM_KV_HEADS * HEAD_SIZE, head=HEAD_SIZE)
 
-    def __init__(self, cuda, engine, num_blocks):
-        self._cuda, self._engine = cuda, engine
+    def __init__(self, cuda, engine, num_blocks, fault=None):
+        self._cuda, self._engine, self._fault = cuda, engine, fault
         self._copy_kernel = engine.prepare("copy_blocks_kernel", pagejit.CopyBlocksSpec())
         shape = num_blocks, BLOCK_SIZE, NUM_KV_HEADS, HEAD_SIZE
         self.k, self.v = Tensor(cuda, shape, DTYPE), Tensor(cuda, shape, DTYPE)
@@ -35,6 +45,9 @@ class PagedCache:
         self._free_blocks = []  # the one given back last is taken first
         for block in reversed(range(num_blocks)):
             self._give_back(block)
+
+    def num_used_blocks(self):
+        return len(self._num_users) - len(self._free_blocks)
 
     def _take_block(self):
         if not self._free_blocks:
@@ -60,7 +73,8 @@ class PagedCache:
         for _ in range(count):
             place = sequence.num_tokens % BLOCK_SIZE
             if place == 0:
-                sequence.blocks.append(self._take_block())
+                is_stuck = self._fault == "grow" and count == 1
+                sequence.blocks.append(sequence.blocks[-1] if is_stuck else self._take_block())
             last = sequence.blocks[-1]
             if self._num_users[last] > 1:
                 sequence.blocks[-1] = self._take_block()
@@ -68,7 +82,7 @@ class PagedCache:
                 self._give_back(last)
             slots.append(sequence.blocks[-1] * BLOCK_SIZE + place)
             sequence.num_tokens += 1
-        if copies:
+        if copies and self._fault != "copy":
             self._copy_blocks(copies)
         return slots
 
@@ -81,9 +95,14 @@ class PagedCache:
 
     def fork(self, sequence):
         """A sequence with the same tokens in the same blocks."""
-        for block in sequence.blocks:
-            self._num_users[block] += 1
-        return Sequence(list(sequence.blocks), sequence.num_tokens)
+        blocks = list(sequence.blocks)
+        if self._fault == "fork":
+            blocks = [self._take_block() for _ in blocks]
+            self._copy_blocks(list(zip(sequence.blocks, blocks)))
+        else:
+            for block in blocks:
+                self._num_users[block] += 1
+        return Sequence(blocks, sequence.num_tokens)
 
     def swap_out(self, sequence):
         """Copies K and V to host memory, which is returned, and gives the blocks back."""
@@ -99,7 +118,8 @@ class PagedCache:
     def swap_in(self, sequence, host):
         """Copies K and V of `host` into other blocks."""
         sequence.blocks = [self._take_block() for _ in range(host.shape[1])]
-        self._swap(pagejit.SWAP_HOST_TO_DEVICE, sequence, host)
+        if self._fault != "swap":
+            self._swap(pagejit.SWAP_HOST_TO_DEVICE, sequence, host)
 
     def _swap(self, direction, sequence, host):
         is_out = direction == pagejit.SWAP_DEVICE_TO_HOST

@@ -1,7 +1,7 @@
 """Decodes two sequences over one paged cache as an inference engine does, with pagejit's kernels, and
 compares every step with dense attention of its own.
 
-    paged_decoder.py [--break block-table]
+    paged_decoder.py [--break block-table|fork|copy|grow|swap]
 
 Exit code 0: every step is right; 1: one is not; 2: it could not be run. On the CPU emulator with
 PAGEJIT_DRIVER=emulator.
@@ -16,7 +16,7 @@ from attention_layer import AttentionLayer
 from cuda_driver import CudaDriver, CudaError
 from dense_attention import compare_with_dense
 from model import DTYPE, HEAD_SIZE, NUM_HEADS, NUM_KV_HEADS
-from paged_cache import PagedCache, Sequence
+from paged_cache import FAULTS, PagedCache, Sequence
 
 NUM_BLOCKS = 8  # of the cache: few, so that blocks are soon used again
 
@@ -28,12 +28,11 @@ class Request:
 
 
 class Decoder:
-    def __init__(self, is_broken):
+    def __init__(self, fault):
         engine = pagejit.Engine()
         cuda = CudaDriver(engine)
-        self.layer = AttentionLayer(cuda, engine)
-        self.layer.is_broken = is_broken
-        self.cache = PagedCache(cuda, engine, NUM_BLOCKS)
+        self.layer = AttentionLayer(cuda, engine, fault)
+        self.cache = PagedCache(cuda, engine, NUM_BLOCKS, fault)
         self._random = numpy.random.default_rng(1)
         self.has_passed = True
 
@@ -64,33 +63,52 @@ class Decoder:
               f"worst error {worst:.2f} of its limit: {verdict}")
         self.has_passed = self.has_passed and worst <= 1
 
+    def expect_used_blocks(self, when, num_blocks):
+        """That so many blocks are in use; prints one line, as the next one does."""
+        used = self.cache.num_used_blocks()
+        print(f"{when:<26} {used:2} blocks in use: {'ok' if used == num_blocks else 'WRONG'}")
+        self.has_passed = self.has_passed and used == num_blocks
 
-def decode_two_sequences(is_broken):
-    decoder = Decoder(is_broken)
+    def expect_other_blocks(self, before, sequence):
+        """That a sequence has none of the blocks that it had before."""
+        is_right = not set(before) & set(sequence.blocks)
+        print(f"{'swap in':<26} in other blocks than before: {'ok' if is_right else 'WRONG'}")
+        self.has_passed = self.has_passed and is_right
+
+
+def decode_two_sequences(fault):
+    decoder = Decoder(fault)
     nothing = numpy.empty((0, NUM_KV_HEADS, HEAD_SIZE), DTYPE)
     a = Request(Sequence(), nothing, nothing)
     decoder.run("prefill", [a], 1, 37)
     decoder.run("decode", [a], 3, 1)
+    num_blocks = decoder.cache.num_used_blocks()
 
     # 40 tokens: the third block is half full. The next step writes it, for both sequences.
     b = Request(decoder.cache.fork(a.sequence), a.k, a.v)
+    decoder.expect_used_blocks("fork", num_blocks)
     decoder.run("fork, then copy on write", [a, b], 4, 1)
+    decoder.expect_used_blocks("copy on write", num_blocks + 1)
 
     # What a had in the device is overwritten by NaN, then by b's fourth block.
+    before = a.sequence.blocks
     host = decoder.cache.swap_out(a.sequence)
+    decoder.expect_used_blocks("swap out", num_blocks)
     decoder.run("one swapped out", [b], 5, 1)
 
     decoder.cache.swap_in(a.sequence, host)
+    decoder.expect_other_blocks(before, a.sequence)
     decoder.run("swapped in again", [a, b], 5, 1)
     return decoder.has_passed
 
 
 def main(arguments):
-    if arguments not in ([], ["--break", "block-table"]):
-        print("usage: paged_decoder.py [--break block-table]", file=sys.stderr)
+    fault = arguments[1] if len(arguments) == 2 and arguments[0] == "--break" else None
+    if arguments and fault not in FAULTS:
+        print(f"usage: paged_decoder.py [--break {'|'.join(FAULTS)}]", file=sys.stderr)
         return 2
     try:
-        return 0 if decode_two_sequences(is_broken=bool(arguments)) else 1
+        return 0 if decode_two_sequences(fault) else 1
     except (pagejit.Error, CudaError, MemoryError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -277,6 +277,7 @@ Status AttentionLayers::write_cache(size_t layer) {
   args.cos_sin = rotations_.at(model_.layers[layer].rope_base).get();
   Status status = cache_write_.launch(args, kStream);
   if (status) ++counts_.cache_writes;
+  if (status) counts_.written_tokens += static_cast<uint64_t>(num_tokens_);
   return status;
 }
 
@@ -306,6 +307,10 @@ Status AttentionLayers::attend_cached(size_t layer) {
   args.workspace_bytes = workspace_bytes_;
   const auto& kernels = is_decode_ ? decode_ : prefill_;
   Status status = kernels[window > 0].launch(args, kStream);
+  if (const int times = std::exchange(repeated_, 0); times > 0 && status) {
+    status = kernels[window > 0].launch(args, kStream);
+    if (times == 2) ++(is_decode_ ? counts_.decodes : counts_.prefills);
+  }
   if (status) ++(is_decode_ ? counts_.decodes : counts_.prefills);
   return status;
 }

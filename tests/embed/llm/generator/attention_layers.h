@@ -27,6 +27,7 @@ struct StepPart {
 // Successful calls of launch(), by what was launched.
 struct LaunchCounts {
   uint64_t cache_writes = 0;
+  uint64_t written_tokens = 0;  // by all cache writes together
   uint64_t prefills = 0;
   uint64_t decodes = 0;
   uint64_t cascades = 0;  // of three kernels each: prefix, suffixes, merge
@@ -64,6 +65,9 @@ class AttentionLayers {
   // stored rotated, so softmax does not care about their order.)
   void break_block_table(size_t index) { broken_entry_ = static_cast<int64_t>(index); }
 
+  // The next attention is launched twice, which changes no result; counted twice too, or once.
+  void repeat_next_launch(bool is_counted) { repeated_ = is_counted ? 2 : 1; }
+
   const LaunchCounts& counts() const { return counts_; }
 
  private:
@@ -78,6 +82,7 @@ class AttentionLayers {
   const Model& model_;
   LaunchCounts counts_;
   int64_t broken_entry_ = -1;
+  int repeated_ = 0;  // how often the next attention is counted, if it is launched twice
 
   // Kernels with and without a window: [0] for layers that see all tokens, [1] for the others.
   pagejit::CacheWriteKernel cache_write_;

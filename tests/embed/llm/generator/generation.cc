@@ -43,11 +43,14 @@ Result<Generation> generate(const Model& model, AttentionLayers& attention,
   result.sequences.resize(model.prompts.size());
   result.logits.resize(model.prompts.size() * options.num_tokens * size);
   std::vector<float> logits;
+  if (options.fault == Fault::kLaunches || options.fault == Fault::kCounts) {
+    attention.repeat_next_launch(options.fault == Fault::kLaunches);
+  }
   for (size_t i = 0; i < result.sequences.size(); ++i) {
     Sequence& sequence = result.sequences[i];
     sequence.tokens = model.prompts[i];
     sequence.prompt_length = sequence.tokens.size();
-    if (i > 0) {
+    if (i > 0 && options.fault != Fault::kSharing) {
       const auto copy = sequence.share_prefix(pool, result.sequences[0]);
       if (!copy) return copy.status();
       if (*copy) {
@@ -61,9 +64,10 @@ Result<Generation> generate(const Model& model, AttentionLayers& attention,
     choose(model, 0, options.num_tokens, i, logits.data(), result);
   }
 
-  if (options.breaks_block_table) {
+  result.num_shared = num_shared_blocks(result.sequences[0], result.sequences[1]);
+  if (options.fault == Fault::kBlockTable) {
     // The first block that differs: it holds tokens of the prompts.
-    attention.break_block_table(num_shared_blocks(result.sequences[0], result.sequences[1]));
+    attention.break_block_table(result.num_shared);
   }
   for (size_t step = 1; step < options.num_tokens; ++step) {
     std::vector<StepPart> parts;

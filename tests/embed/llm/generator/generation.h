@@ -16,10 +16,19 @@
 
 namespace llm {
 
+// What is done wrong on purpose, to show that it is found.
+enum class Fault {
+  kNone,
+  kBlockTable,  // one id of the table is wrong from the first decode step on
+  kSharing,     // the second prompt takes nothing from the first
+  kLaunches,    // one attention is launched twice
+  kCounts,      // one attention is launched twice and counted once
+};
+
 struct GenerationOptions {
-  size_t num_tokens = 32;           // to generate for each prompt
-  size_t chunk = 256;               // tokens of a prompt that are computed at once
-  bool breaks_block_table = false;  // one id of the table is wrong from the first decode step on
+  size_t num_tokens = 32;  // to generate for each prompt
+  size_t chunk = 256;      // tokens of a prompt that are computed at once
+  Fault fault = Fault::kNone;
 };
 
 struct Generation {
@@ -27,6 +36,7 @@ struct Generation {
   // [sequences, num_tokens, vocabulary]: those from which each token was chosen.
   std::vector<float> logits;
   size_t num_reused = 0;       // tokens of the second prompt that were taken from the first
+  size_t num_shared = 0;       // blocks that stood in both tables after the prefills
   uint64_t prefill_steps = 0;  // forward passes
   uint64_t decode_steps = 0;
 };

@@ -2,11 +2,14 @@
 // by pagejit. Prints what it generates, and writes the logits for python/reference.py to compare.
 //
 //   llm_generator MODEL_FOLDER RUN_FOLDER [--tokens N] [--chunk N] [--threads N] [--cascade]
-//                 [--break block-table]
+//                 [--break block-table|sharing|launches|counts]
 //
-// Exit 0: generated, and as many kernels were launched as layers and steps need; 1: not; 2: usage.
+// Exit 0: generated; as many kernels were launched as layers and steps need, and the second prompt
+// took from the first what both begin with; 1: it could not be run; 2: usage; 3: a check failed,
+// and a line "FAILED: ..." says which.
 #include <pagejit/engine.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "attention_layers.h"
 #include "device.h"
@@ -40,6 +44,18 @@ bool parse_count(std::string_view text, size_t& value) {
   return error == std::errc() && end == text.data() + text.size() && value > 0;
 }
 
+bool parse_fault(std::string_view name, Fault& fault) {
+  static constexpr std::pair<std::string_view, Fault> kFaults[] = {
+      {"block-table", Fault::kBlockTable},
+      {"sharing", Fault::kSharing},
+      {"launches", Fault::kLaunches},
+      {"counts", Fault::kCounts}};
+  const auto* found = std::ranges::find(kFaults, name, &std::pair<std::string_view, Fault>::first);
+  if (found == std::end(kFaults)) return false;
+  fault = found->second;
+  return true;
+}
+
 bool parse(int argc, char** argv, Arguments& arguments) {
   size_t num_threads = arguments.num_threads;
   bool is_legal = true;
@@ -55,8 +71,7 @@ bool parse(int argc, char** argv, Arguments& arguments) {
     } else if (word == "--threads") {
       is_legal = is_legal && parse_count(next, num_threads), ++i;
     } else if (word == "--break") {
-      is_legal = is_legal && next == "block-table", ++i;
-      arguments.generation.breaks_block_table = true;
+      is_legal = is_legal && parse_fault(next, arguments.generation.fault), ++i;
     } else if (arguments.model_folder.empty()) {
       arguments.model_folder = word;
     } else if (arguments.run_folder.empty()) {
@@ -101,8 +116,8 @@ Status write_run(const std::string& folder, const Generation& generation) {
 }
 
 // One write and one attention for each layer and forward pass, and no other launch but copies.
-Status check_counts(const Model& model, const Generation& generation, const LaunchCounts& counts,
-                    std::optional<uint64_t> emulated) {
+bool check_counts(const Model& model, const Generation& generation, const LaunchCounts& counts,
+                  std::optional<uint64_t> emulated) {
   const uint64_t layers = model.layers.size();
   const uint64_t steps = generation.prefill_steps + generation.decode_steps;
   const uint64_t launches =
@@ -121,20 +136,50 @@ Status check_counts(const Model& model, const Generation& generation, const Laun
     std::printf("; the emulator counted %llu", static_cast<unsigned long long>(*emulated));
   }
   std::printf("\n");
-  if (counts.cache_writes == layers * steps &&
-      counts.prefills == layers * generation.prefill_steps &&
-      counts.decodes + counts.cascades == layers * generation.decode_steps && counts.copies <= 1 &&
-      emulated.value_or(launches) == launches) {
-    return {};
-  }
-  return Status(StatusCode::kInternal, "the launches are not layers times steps");
+  const bool are_right = counts.cache_writes == layers * steps &&
+                         counts.prefills == layers * generation.prefill_steps &&
+                         counts.decodes + counts.cascades == layers * generation.decode_steps;
+  const bool are_all = emulated.value_or(launches) == launches;
+  if (!are_right) std::printf("FAILED: the launches are not layers times steps\n");
+  if (!are_all) std::printf("FAILED: the emulator counted other launches than the calls\n");
+  return are_right && are_all;
 }
 
-Status run(const Arguments& arguments) {
+// Everything that both prompts begin with is computed and stored once, but for the block that they
+// share in part, of which there is one copy. What is to be expected follows from the prompts alone.
+bool check_sharing(const Model& model, const Generation& generation, const LaunchCounts& counts) {
+  const std::vector<int32_t>&first = model.prompts[0], &second = model.prompts[1];
+  const auto [end, other_end] =
+      std::mismatch(first.begin(), first.end(), second.begin(), second.end());
+  // The last token's logits are wanted, so it is computed in any case.
+  const size_t alike = std::min(static_cast<size_t>(end - first.begin()), second.size() - 1);
+  const size_t decoded = generation.sequences.size() * generation.decode_steps;
+  const size_t computed = counts.written_tokens / model.layers.size() - decoded;
+  std::printf(
+      "sharing: the prompts begin with %zu tokens alike; reused %zu, in %zu blocks of both and "
+      "%llu "
+      "copied; computed %zu of %zu tokens of the prompts\n",
+      alike, generation.num_reused, generation.num_shared,
+      static_cast<unsigned long long>(counts.copies), computed, first.size() + second.size());
+  const uint64_t num_partial = alike % kBlockSize == 0 ? 0 : 1;
+  if (alike >= kBlockSize && generation.num_reused == alike &&
+      generation.num_shared == alike / kBlockSize && counts.copies == num_partial &&
+      computed == first.size() + second.size() - alike) {
+    return true;
+  }
+  std::printf("FAILED: the second prompt does not share what it begins with\n");
+  return false;
+}
+
+// Whether all checks passed.
+Result<bool> run(const Arguments& arguments) {
   const auto options = pagejit::EngineOptions::from_environment();
   if (!options) return options.status();
   const auto model = Model::open(arguments.model_folder);
   if (!model) return model.status();
+  if (model->prompts.size() != 2) {
+    return Status(StatusCode::kInvalidArgument, "the model's folder must have two prompts");
+  }
   const auto device = Device::open(*options);
   if (!device) return device.status();
   const auto engine = pagejit::Engine::create(*options);
@@ -166,12 +211,13 @@ Status run(const Arguments& arguments) {
     std::printf("prompt of %zu tokens, generated: %s\n", sequence.prompt_length,
                 text_of(*model, sequence).c_str());
   }
-  std::printf("reused: %zu tokens of the second prompt\n", generation->num_reused);
   std::printf("time: kernels ready in %.2f s, attention and copies %.2f s, the rest %.2f s\n",
               prepared.count(), transformer.attention_time.count(), transformer.other_time.count());
   const Status status = write_run(arguments.run_folder, *generation);
   if (!status) return status;
-  return check_counts(*model, *generation, (*attention)->counts(), emulated);
+  const LaunchCounts& counts = (*attention)->counts();
+  const bool are_counts_right = check_counts(*model, *generation, counts, emulated);
+  return check_sharing(*model, *generation, counts) && are_counts_right;
 }
 
 }  // namespace
@@ -182,11 +228,11 @@ int main(int argc, char** argv) {
   if (!llm::parse(argc, argv, arguments)) {
     std::fprintf(stderr,
                  "usage: llm_generator MODEL_FOLDER RUN_FOLDER [--tokens N] [--chunk N] "
-                 "[--threads N] [--cascade] [--break block-table]\n");
+                 "[--threads N] [--cascade] [--break block-table|sharing|launches|counts]\n");
     return 2;
   }
-  const pagejit::Status status = llm::run(arguments);
-  if (status) return 0;
-  std::fprintf(stderr, "error: %s\n", status.to_string().c_str());
+  const pagejit::Result<bool> has_passed = llm::run(arguments);
+  if (has_passed) return *has_passed ? 0 : 3;
+  std::fprintf(stderr, "error: %s\n", has_passed.status().to_string().c_str());
   return 1;
 }

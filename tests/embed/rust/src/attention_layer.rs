@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::cuda_driver::{CudaDriver, DeviceBuffer};
 use crate::model::*;
-use crate::paged_cache::{PagedCache, Sequence};
+use crate::paged_cache::{Fault, PagedCache, Sequence};
 use crate::pagejit::*;
 use crate::sys::{CAUSALITY_CAUSAL, CAUSALITY_NONE, QUERIES_MANY, QUERIES_ONE};
 
@@ -25,9 +25,7 @@ pub struct AttentionLayer {
     prefill: Kernel,
     decode: Kernel,
     workspace: DeviceBuffer<u8>,
-    /// Gives every second block of each sequence's table the id of the first: the fault that the
-    /// program's checks must find.
-    pub is_broken: bool,
+    pub fault: Fault,
 }
 
 fn attention_spec(queries: i32) -> KernelSpec {
@@ -66,7 +64,7 @@ impl AttentionLayer {
             prefill,
             decode,
             workspace,
-            is_broken: false,
+            fault: Fault::None,
         })
     }
 
@@ -90,7 +88,7 @@ impl AttentionLayer {
         let mut block_table = Vec::new(); // [sequences, width]
         for sequence in sequences.iter() {
             let mut row = sequence.blocks.clone();
-            if self.is_broken && row.len() > 1 {
+            if self.fault == Fault::BlockTable && row.len() > 1 {
                 row[1] = row[0];
             }
             row.resize(width, -1); // what is behind a sequence's blocks is not read

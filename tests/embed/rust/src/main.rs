@@ -1,7 +1,7 @@
 //! Decodes two sequences over one paged cache as an inference engine does, with pagejit's kernels,
 //! and compares every step with dense attention of its own.
 //!
-//!     paged_decoder [--break block-table]
+//!     paged_decoder [--break block-table|fork|copy|grow|swap]
 //!
 //! Exit code 0: every step is right; 1: one is not; 2: it could not be run. On the CPU emulator
 //! with PAGEJIT_DRIVER=emulator.
@@ -23,7 +23,7 @@ use attention_layer::{AttentionLayer, Step};
 use cuda_driver::CudaDriver;
 use dense_attention::{compare_with_dense, History, RandomNumbers};
 use model::*;
-use paged_cache::{PagedCache, Sequence};
+use paged_cache::{Fault, PagedCache, Sequence};
 
 /// Few, so that blocks are soon used again.
 const NUM_BLOCKS: usize = 8;
@@ -86,43 +86,74 @@ impl Decoder {
         self.has_passed = self.has_passed && worst <= 1.0;
         Ok(())
     }
+
+    /// That so many blocks are in use; prints one line, as the next one does.
+    fn expect_used_blocks(&mut self, when: &str, num_blocks: usize) {
+        let used = self.cache.num_used_blocks();
+        let verdict = if used == num_blocks { "ok" } else { "WRONG" };
+        println!("{when:<26} {used:2} blocks in use: {verdict}");
+        self.has_passed = self.has_passed && used == num_blocks;
+    }
+
+    /// That a sequence has none of the blocks that it had before.
+    fn expect_other_blocks(&mut self, before: &[i32], after: &Sequence) {
+        let is_right = !after.blocks.iter().any(|block| before.contains(block));
+        let verdict = if is_right { "ok" } else { "WRONG" };
+        println!("{:<26} in other blocks than before: {verdict}", "swap in");
+        self.has_passed = self.has_passed && is_right;
+    }
 }
 
-fn decode_two_sequences(is_broken: bool) -> Result<bool, Box<dyn Error>> {
+fn decode_two_sequences(fault: Fault) -> Result<bool, Box<dyn Error>> {
     let engine = Rc::new(pagejit::Engine::from_environment()?);
     let cuda = CudaDriver::open(&engine)?;
     let mut layer = AttentionLayer::new(&cuda, &engine)?;
-    layer.is_broken = is_broken;
-    let cache = PagedCache::new(&cuda, &engine, NUM_BLOCKS)?;
+    layer.fault = fault;
+    let mut cache = PagedCache::new(&cuda, &engine, NUM_BLOCKS)?;
+    cache.fault = fault;
     let random = RandomNumbers::new();
     let mut decoder = Decoder { layer, cache, random, has_passed: true };
 
     let mut a = Request::default();
     decoder.run("prefill", &mut [&mut a], 1, 37)?;
     decoder.run("decode", &mut [&mut a], 3, 1)?;
+    let num_blocks = decoder.cache.num_used_blocks();
 
     // 40 tokens: the third block is half full. The next step writes it, for both sequences.
-    let sequence = decoder.cache.fork(&a.sequence);
+    let sequence = decoder.cache.fork(&a.sequence)?;
+    decoder.expect_used_blocks("fork", num_blocks);
     let mut b = Request { sequence, history: a.history.clone() };
     decoder.run("fork, then copy on write", &mut [&mut a, &mut b], 4, 1)?;
+    decoder.expect_used_blocks("copy on write", num_blocks + 1);
 
     // What a had in the device is overwritten by NaN, then by b's fourth block.
+    let before = a.sequence.blocks.clone();
     let swapped = decoder.cache.swap_out(std::mem::take(&mut a.sequence))?;
+    decoder.expect_used_blocks("swap out", num_blocks);
     decoder.run("one swapped out", &mut [&mut b], 5, 1)?;
 
     a.sequence = decoder.cache.swap_in(swapped)?;
+    decoder.expect_other_blocks(&before, &a.sequence);
     decoder.run("swapped in again", &mut [&mut a, &mut b], 5, 1)?;
     Ok(decoder.has_passed)
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_broken = arguments == ["--break", "block-table"];
-    if !arguments.is_empty() && !is_broken {
-        eprintln!("usage: paged_decoder [--break block-table]");
-        return ExitCode::from(2);
-    }
-    match decode_two_sequences(is_broken) {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let fault = match words[..] {
+        [] => Fault::None,
+        ["--break", "block-table"] => Fault::BlockTable,
+        ["--break", "fork"] => Fault::Fork,
+        ["--break", "copy"] => Fault::Copy,
+        ["--break", "grow"] => Fault::Grow,
+        ["--break", "swap"] => Fault::Swap,
+        _ => {
+            eprintln!("usage: paged_decoder [--break block-table|fork|copy|grow|swap]");
+            return ExitCode::from(2);
+        }
+    };
+    match decode_two_sequences(fault) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {

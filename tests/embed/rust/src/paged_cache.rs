@@ -26,6 +26,17 @@ pub struct SwappedSequence {
     num_tokens: usize,
 }
 
+/// What is done wrong on purpose (--break), to see that the program's checks find it.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Fault {
+    None,
+    BlockTable, // each sequence's second block in the table has the id of its first
+    Fork,       // the fork gets blocks of its own at once
+    Copy,       // the block that is written after the fork is not copied
+    Grow,       // a decode step that needs another block goes on in the last one
+    Swap,       // nothing is copied back from the host
+}
+
 pub struct PagedCache {
     cuda: Rc<CudaDriver>,
     engine: Rc<Engine>,
@@ -35,6 +46,7 @@ pub struct PagedCache {
     cache_pointers: DeviceBuffer<u64>, // for the copies: k and v
     num_users: Vec<usize>,             // of each block
     free_blocks: Vec<i32>,             // the one given back last is taken first
+    pub fault: Fault,                  // but for BlockTable, which is the layer's
 }
 
 impl PagedCache {
@@ -63,11 +75,16 @@ impl PagedCache {
             cache_pointers: DeviceBuffer::copy_of(cuda, &pointers)?,
             num_users: vec![1; num_blocks],
             free_blocks: Vec::new(),
+            fault: Fault::None,
         };
         for block in (0..num_blocks as i32).rev() {
             cache.give_back(block)?;
         }
         Ok(cache)
+    }
+
+    pub fn num_used_blocks(&self) -> usize {
+        self.num_users.len() - self.free_blocks.len()
     }
 
     fn take_block(&mut self) -> Result<i32, Box<dyn Error>> {
@@ -101,13 +118,17 @@ impl PagedCache {
         for _ in 0..count {
             let place = sequence.num_tokens % BLOCK_SIZE;
             if place == 0 {
-                sequence.blocks.push(self.take_block()?);
+                let is_stuck = self.fault == Fault::Grow && count == 1;
+                let last = sequence.blocks.last().copied().filter(|_| is_stuck);
+                sequence.blocks.push(last.map_or_else(|| self.take_block(), Ok)?);
             }
             let last = sequence.blocks.len() - 1;
             let shared = sequence.blocks[last];
             if self.num_users[shared as usize] > 1 {
                 sequence.blocks[last] = self.take_block()?;
-                self.copy_block(shared, sequence.blocks[last])?;
+                if self.fault != Fault::Copy {
+                    self.copy_block(shared, sequence.blocks[last])?;
+                }
                 self.give_back(shared)?;
             }
             slots.push(sequence.blocks[last] as i64 * BLOCK_SIZE as i64 + place as i64);
@@ -132,11 +153,18 @@ impl PagedCache {
     }
 
     /// A sequence with the same tokens in the same blocks.
-    pub fn fork(&mut self, sequence: &Sequence) -> Sequence {
-        for &block in &sequence.blocks {
-            self.num_users[block as usize] += 1;
+    pub fn fork(&mut self, sequence: &Sequence) -> Result<Sequence, Box<dyn Error>> {
+        let mut blocks = sequence.blocks.clone();
+        for block in &mut blocks {
+            if self.fault == Fault::Fork {
+                let copy = self.take_block()?;
+                self.copy_block(*block, copy)?;
+                *block = copy;
+            } else {
+                self.num_users[*block as usize] += 1;
+            }
         }
-        Sequence { blocks: sequence.blocks.clone(), num_tokens: sequence.num_tokens }
+        Ok(Sequence { blocks, num_tokens: sequence.num_tokens })
     }
 
     /// Copies to host memory and gives the blocks back.
@@ -161,7 +189,9 @@ impl PagedCache {
         for _ in 0..swapped.num_blocks {
             sequence.blocks.push(self.take_block()?);
         }
-        self.swap(SWAP_HOST_TO_DEVICE, &sequence.blocks, &swapped)?;
+        if self.fault != Fault::Swap {
+            self.swap(SWAP_HOST_TO_DEVICE, &sequence.blocks, &swapped)?;
+        }
         Ok(sequence)
     }
 
