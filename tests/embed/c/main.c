@@ -114,10 +114,10 @@ static void decode_two_sequences(decoder* self) {
 
 int main(int argc, char** argv) {
   static const char* const names[] = {[FAULT_BLOCK_TABLE] = "block-table",
-                                        [FAULT_FORK] = "fork",
-                                        [FAULT_COPY] = "copy",
-                                        [FAULT_GROW] = "grow",
-                                        [FAULT_SWAP] = "swap"};
+                                      [FAULT_FORK] = "fork",
+                                      [FAULT_COPY] = "copy",
+                                      [FAULT_GROW] = "grow",
+                                      [FAULT_SWAP] = "swap"};
   planted_fault fault = FAULT_NONE;
   for (int i = FAULT_BLOCK_TABLE; argc == 3 && i <= FAULT_SWAP; ++i) {
     if (strcmp(argv[1], "--break") == 0 && strcmp(argv[2], names[i]) == 0) {

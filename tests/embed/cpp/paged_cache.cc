@@ -81,10 +81,10 @@ Sequence PagedCache::fork(const Sequence& sequence) {
 }
 
 SwappedSequence PagedCache::swap_out(Sequence& sequence) {
-  SwappedSequence swapped{
-      .memory = std::make_unique<PinnedBuffer>(cuda_, 2 * sequence.blocks.size() * kBlockBytes),
-      .num_blocks = static_cast<int>(sequence.blocks.size()),
-      .num_tokens = sequence.num_tokens};
+  SwappedSequence swapped;
+  swapped.memory = std::make_unique<PinnedBuffer>(cuda_, 2 * sequence.blocks.size() * kBlockBytes);
+  swapped.num_blocks = static_cast<int>(sequence.blocks.size());
+  swapped.num_tokens = sequence.num_tokens;
   swap(pagejit::SwapDirection::kDeviceToHost, swapped, sequence.blocks);
   // The copies come first in the stream, so the blocks may be written by what follows them there.
   for (const int32_t block : sequence.blocks) give_back(block);

@@ -28,7 +28,6 @@
 namespace llm {
 namespace {
 
-using pagejit::Result;
 using pagejit::Status;
 using pagejit::StatusCode;
 
