@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Set-up, build, and all tests: first the release build, then the host code under AddressSanitizer and
 # UndefinedBehaviorSanitizer, then what has threads under ThreadSanitizer, then the fuzzers for some seconds each, and last
-# cross-built for aarch64 under qemu-user. Needs no GPU. Fails if anything failed; the other parts run all the same.
+# cross-built for aarch64 under qemu-user. Needs no GPU; where there is one, the release tests that run on it run too. Fails if
+# anything failed; the other parts run all the same.
 #
 #   tools/test.sh [--all] [--no-sanitizers] [--no-cross]
 #
@@ -21,7 +22,7 @@ for argument in "$@"; do
     --all) all=yes ;;
     --no-sanitizers) sanitizers=no ;;
     --no-cross) cross=no ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) fail "unknown argument $argument (known: --all, --no-sanitizers, --no-cross)" ;;
   esac
 done
@@ -81,10 +82,11 @@ begin=$(now)
 build release
 say "release build: $(seconds_since "$begin") s"
 
-excluded='^(gpu|long)$'
-[ "$all" = no ] || excluded='^gpu$'
+excluded=()
+[ "$all" = yes ] || excluded+=(long)
+[ -e /dev/nvidiactl ] || excluded+=(gpu)  # NVIDIA's driver is loaded
 begin=$(now)
-run_tests release -LE "$excluded"
+run_tests release -LE "^($(IFS='|'; echo "${excluded[*]:-none}"))\$"
 say "release tests: $(seconds_since "$begin") s, exit status $result"
 say "$(sum_up release)"
 
@@ -134,10 +136,10 @@ if [ "$cross" = yes ]; then
   begin=$(now)
   # Left out: bounds on times; what needs an NVRTC of that processor; what qemu-user does not do (a child of a process with
   # threads that starts a thread, posix_spawn that tells of a missing program); and searches through all specs or damaged
-  # files, which take minutes there. Not built: reference_test, whose 450 tests take minutes too; inspect_test,
-  # support_matrix_test, cli_test and bench_result_test, which would have 50 to 100 more sources compiled; command_test,
-  # every_command_test, cache_command_test and bundle_command_test, which start the command: what a program under qemu-user
-  # starts runs only where the kernel knows qemu (binfmt_misc). spec_space_test is such a search ("plain").
+  # files, which take minutes there. Not built: reference_test, spec_space_test and support_matrix_test, which
+  # take minutes too; inspect_test, cli_test and bench_result_test, which would have 50 to 100 more sources compiled;
+  # command_test, every_command_test, cache_command_test and bundle_command_test, which start the command: what a program
+  # under qemu-user starts runs only where the kernel knows qemu (binfmt_misc).
   left_out=(
     CompilePoolTest.ForkedChildOfAnIdleParentCompiles
     DiskCacheEvictTimeTest

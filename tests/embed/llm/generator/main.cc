@@ -28,6 +28,7 @@
 namespace llm {
 namespace {
 
+using pagejit::Result;
 using pagejit::Status;
 using pagejit::StatusCode;
 
