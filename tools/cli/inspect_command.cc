@@ -45,9 +45,16 @@ struct InspectFlags {
 
 Status usage(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
+// --num-kv-heads and --window belong to a spec that the flags give, and say the problem of any.
+bool has_spec(SpecFlags flags) {
+  flags.num_kv_heads.reset();
+  flags.window.reset();
+  return flags.has_spec();
+}
+
 Result<AnySpec> spec_of(const InspectFlags& flags) {
   if (!flags.spec_text.empty()) {
-    if (flags.spec.has_spec()) return usage("--spec excludes --head-size and the like");
+    if (has_spec(flags.spec)) return usage("--spec excludes --head-size and the like");
     return parse_any_spec(flags.spec_text);
   }
   const Result<KernelSpec> spec = make_spec(flags.spec);
@@ -144,7 +151,7 @@ bool is_key(const std::string& text) {
 
 Result<inspect::Subject> find_subject(const InspectFlags& flags) {
   if (flags.what.empty()) return compile_spec(flags);
-  if (flags.spec.has_spec() || !flags.spec_text.empty() || !flags.arch.empty()) {
+  if (has_spec(flags.spec) || !flags.spec_text.empty() || !flags.arch.empty()) {
     return usage(flags.what +
                  ": a cubin or an entry excludes --arch, --spec, --head-size and the "
                  "like");
@@ -273,7 +280,8 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
       "  pagejit inspect kernel.cubin --dynamic-shared 65536\n"
       "  pagejit inspect 3f9a0c --json");
   command->callback([flags, &context] {
-    if (flags->spec.num_kv_heads) flags->options.problem.num_kv_heads = *flags->spec.num_kv_heads;
+    flags->options.problem.num_kv_heads = flags->spec.num_kv_heads.value_or(0);
+    flags->options.problem.window = flags->spec.window.value_or(0);
     print_inspection(*flags, context);
   });
 }

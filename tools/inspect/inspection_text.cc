@@ -73,12 +73,10 @@ std::string roofline_text(const Inspection& i) {
     return heading("Roofline") + "no GPU that runs " + i.target.to_string() +
            " is in the table of GPUs\n";
   }
-  return heading("Roofline on " + std::string(i.gpu->title)) +
-         explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu) +
-         "bytes are those of every key once, whatever masks hide; GPU: " + i.gpu->source + "\n" +
-         (i.target.sm >= 90 && i.target.sm < 110
-              ? "the rate of products is that of wgmma or tcgen05; these kernels use mma.sync\n"
-              : "");
+  std::string text = heading("Roofline on " + std::string(i.gpu->title)) +
+                     explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu);
+  for (const std::string& sentence : i.caveats()) text += sentence + "\n";
+  return text;
 }
 
 }  // namespace

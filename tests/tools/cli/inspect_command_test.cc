@@ -57,6 +57,28 @@ TEST(InspectCommandTest, TheProblemAndTheGpuAreThoseOfTheFlags) {
   EXPECT_EQ(json["pipeline"]["stages"], 3);
 }
 
+TEST(InspectCommandTest, AWindowIsThatOfTheFlagForASpecAndAnEntry) {
+  const CommandRunner runner;
+  const auto keys_of = [&](const std::vector<std::string>& arguments) {
+    const CommandResult result = runner.run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto json = nlohmann::json::parse(result.out, nullptr, false);
+    return json.is_object() ? json["roofline"]["keys"].get<int>() : -1;
+  };
+  EXPECT_EQ(keys_of(spec_with({"--window", "512", "--seq-len", "32768", "--json"})), 512);
+  const std::string text = "decode head_size=128 block_size=16 group_size=4 window=1";
+  const std::vector<std::string> by_text = {"inspect", "--spec",    text,    "--arch",
+                                            "sm_90a",  "--seq-len", "32768", "--json"};
+  EXPECT_EQ(keys_of(by_text), 32768) << "its size is not known";
+  std::vector<std::string> with_window = by_text;
+  with_window.insert(with_window.end(), {"--window", "512"});
+  EXPECT_EQ(keys_of(with_window), 512);
+  const CommandResult none =
+      runner.run({"inspect", "--spec", "decode", "--arch", "sm_90a", "--window", "512"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("--window 512: the kernel has no window"));
+}
+
 TEST(InspectCommandTest, OtherFamiliesByTheirText) {
   const CommandResult result =
       CommandRunner().run({"inspect", "--spec", "merge_states", "--arch", "sm_80"});
