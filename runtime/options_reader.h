@@ -8,8 +8,8 @@
 
 namespace pagejit {
 
-// Sets the fields of all variables that are set and legal. Answers kInvalidArgument for each that is
-// malformed, in the order of the fields.
+// Sets the fields of all variables that are set and legal. Answers kInvalidArgument for each that
+// is malformed, in the order of the fields.
 std::vector<Status> read_environment(EngineOptions* options);
 
 }  // namespace pagejit

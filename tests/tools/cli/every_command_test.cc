@@ -96,6 +96,7 @@ const std::map<std::string, Row>& rows() {
       {"key", {1, {}, 0, spec}},
       {"doctor", {3, {}, 0, {}, {"--help"}}},
       {"version", {0, {}, 0, {}}},
+      {"help", {0, {}, 0, {}}},
   };
   return kRows;
 }
