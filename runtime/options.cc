@@ -9,6 +9,7 @@
 
 #include "runtime/format.h"
 #include "runtime/jit/environment.h"
+#include "runtime/options_reader.h"
 
 namespace pagejit {
 namespace {
@@ -86,8 +87,10 @@ constexpr std::pair<std::string_view, LogLevel> kLogLevels[] = {{"debug", LogLev
                                                                 {"error", LogLevel::kError},
                                                                 {"off", LogLevel::kOff}};
 
-Result<EngineOptions> read_environment() {
-  EngineOptions options;
+}  // namespace
+
+std::vector<Status> read_environment(EngineOptions* read) {
+  EngineOptions& options = *read;
   read_text("PAGEJIT_DRIVER", options.driver);
   read_text("PAGEJIT_EMULATOR", options.emulator_path);
   read_text("PAGEJIT_NVRTC", options.nvrtc_path);
@@ -100,30 +103,32 @@ Result<EngineOptions> read_environment() {
   read_text("PAGEJIT_RECORD", options.record_path);
   read_text("PAGEJIT_DUMP", options.dump_dir);
   read_text("PAGEJIT_STATS", options.stats_path);
-  Status status = read_choice("PAGEJIT_ALLOW_EMULATOR", kSwitch, options.allow_emulator);
-  if (status) status = read_choice("PAGEJIT_HOST_BUILD", kHostBuilds, options.host_build);
-  if (status) status = read_choice("PAGEJIT_CACHE", kOnOff, options.disk_cache);
-  if (status) status = read_choice("PAGEJIT_JIT", kJitPolicies, options.jit);
-  if (status) status = read_choice("PAGEJIT_LOG", kLogLevels, options.log_level);
-  if (status) {
-    status = read_number("PAGEJIT_COMPILE_THREADS", kMaxCompileThreads, options.compile_threads);
-  }
+  std::vector<Status> failures;
+  const auto check = [&](Status status) {
+    if (!status) failures.push_back(std::move(status));
+  };
+  check(read_choice("PAGEJIT_ALLOW_EMULATOR", kSwitch, options.allow_emulator));
+  check(read_choice("PAGEJIT_HOST_BUILD", kHostBuilds, options.host_build));
+  check(read_choice("PAGEJIT_CACHE", kOnOff, options.disk_cache));
+  check(read_choice("PAGEJIT_JIT", kJitPolicies, options.jit));
+  check(read_choice("PAGEJIT_LOG", kLogLevels, options.log_level));
+  check(read_number("PAGEJIT_COMPILE_THREADS", kMaxCompileThreads, options.compile_threads));
   uint64_t cache_max_mib = options.cache_max_bytes >> 20;
-  if (status) status = read_number("PAGEJIT_CACHE_MAX_MIB", kMaxCacheMib, cache_max_mib);
+  check(read_number("PAGEJIT_CACHE_MAX_MIB", kMaxCacheMib, cache_max_mib));
   options.cache_max_bytes = cache_max_mib << 20;
-  if (status) status = read_choice("PAGEJIT_REMOTE_LAYOUT", kLayouts, options.remote_layout);
-  if (status) status = read_choice("PAGEJIT_REMOTE_WRITE", kSwitch, options.remote_write);
-  if (status) status = read_choice("PAGEJIT_REQUIRE_SIGNED", kSwitch, options.require_signed);
-  if (status) status = read_choice("PAGEJIT_TUNED", kOnOff, options.tuned);
-  if (!status) return status;
-  return options;
+  check(read_choice("PAGEJIT_REMOTE_LAYOUT", kLayouts, options.remote_layout));
+  check(read_choice("PAGEJIT_REMOTE_WRITE", kSwitch, options.remote_write));
+  check(read_choice("PAGEJIT_REQUIRE_SIGNED", kSwitch, options.require_signed));
+  check(read_choice("PAGEJIT_TUNED", kOnOff, options.tuned));
+  return failures;
 }
-
-}  // namespace
 
 Result<EngineOptions> EngineOptions::from_environment() {
   try {
-    return read_environment();
+    EngineOptions options;
+    const std::vector<Status> failures = read_environment(&options);
+    if (!failures.empty()) return failures.front();
+    return options;
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kInternal, "out of memory");
   }

@@ -189,8 +189,10 @@ void write_run(const BenchFlags& flags, const BenchRun& run, CommandContext& con
 
 void run_suites(const BenchFlags& flags, const std::vector<const Suite*>& suites,
                 CommandContext& context) {
-  Result<EngineOptions> options = make_engine_options(
-      flags.engine, [&context](const std::string& line) { context.err << line << "\n"; });
+  Result<EngineOptions> options =
+      make_engine_options(flags.engine, [&context](const std::string& line) {
+        context.err << fitted(line + "\n", context.err_terminal);
+      });
   if (!options) return context.fail(options.status());
   auto session = DeviceSession::open(*options);
   if (!session) return context.fail(session.status());
@@ -227,9 +229,9 @@ void warn_of_other_machines(const BenchEnvironment& a, const BenchEnvironment& b
                             CommandContext& context) {
   const auto differ = [&](const char* what, const std::string& first, const std::string& second) {
     if (first == second) return;
-    context.err << "pagejit: " << what
-                << " differs: " << (first.empty() ? "none" : models::printable(first)) << "; "
-                << (second.empty() ? "none" : models::printable(second)) << "\n";
+    context.note(std::string(what) +
+                 " differs: " + (first.empty() ? "none" : models::printable(first)) + "; " +
+                 (second.empty() ? "none" : models::printable(second)));
   };
   differ("the GPU", a.gpu, b.gpu);
   differ("the driver's CUDA", a.driver_cuda, b.driver_cuda);

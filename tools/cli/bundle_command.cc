@@ -64,11 +64,11 @@ void write_bundle(const BundleBuilder& builder, const std::string& output,
   if (const Status status = builder.write_file(output); !status) return fail(status, context);
   const auto bundle = open_to_look(output);
   if (!bundle) return fail(bundle.status(), context);
-  context.out << output << ": " << summary(**bundle) << "\n";
+  context.out << fitted(output + ": " + summary(**bundle) + "\n", context.out_terminal);
 }
 
 void warn_of_left_out(uint64_t count, const char* why, CommandContext& context) {
-  if (count > 0) context.err << "pagejit: left out " << count_text(count) << ": " << why << "\n";
+  if (count > 0) context.note("left out " + count_text(count) + ": " + why);
 }
 
 void create(const BundleFlags& flags, CommandContext& context) {
@@ -148,7 +148,8 @@ void list(const BundleFlags& flags, CommandContext& context) {
     }
   }
   if (!flags.json)
-    context.out << table.to_string(context.out_terminal) << summary(**bundle) << "\n";
+    context.out << table.to_string(context.out_terminal)
+                << fitted(summary(**bundle) + "\n", context.out_terminal);
 }
 
 // What verify says of the signature, after "signed by KEY".
@@ -198,8 +199,9 @@ void verify(const BundleFlags& flags, CommandContext& context) {
                        .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
                 << "\n";
   } else {
-    context.out << flags.bundle << ": " << summary(**bundle) << ", "
-                << signature_text(**bundle, !keys.empty()) << "\n";
+    context.out << fitted(flags.bundle + ": " + summary(**bundle) + ", " +
+                              signature_text(**bundle, !keys.empty()) + "\n",
+                          context.out_terminal);
   }
   if (!keys.empty() && (*bundle)->signature().verdict != cache::SignatureVerdict::kTrusted) {
     context.fail(
@@ -220,8 +222,9 @@ void sign(const BundleFlags& flags, CommandContext& context) {
   if (const Status status = cache::sign_bundle(**bundle, output, **signer, &file_system); !status) {
     return fail(status, context);
   }
-  context.out << output << ": " << summary(**bundle) << ", signed by "
-              << cache::to_hex((*signer)->public_key()) << "\n";
+  context.out << fitted(output + ": " + summary(**bundle) + ", signed by " +
+                            cache::to_hex((*signer)->public_key()) + "\n",
+                        context.out_terminal);
 }
 
 void generate_key(const BundleFlags& flags, CommandContext& context) {

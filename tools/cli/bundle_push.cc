@@ -186,12 +186,11 @@ class Push {
                            "interrupted, " + count_text(num_kernels - num_told) + " left"));
     }
     for (const auto& [error, count] : errors_) {
-      context_.err << "pagejit: " << store_->description() << ": " << count_text(count) << ": "
-                   << error << "\n";
+      context_.note(store_->description() + ": " + count_text(count) + ": " + error);
     }
     if (!flags_.key_file.empty() && counts_["present"] > 0) {
-      context_.err << "pagejit: whether what was there already is signed was not looked at; "
-                      "--replace replaces it\n";
+      context_.note(
+          "whether what was there already is signed was not looked at; --replace replaces it");
     }
     if (flags_.json) return;
     context_.out << count_text(num_kernels) << ": " << text_of("uploaded") << " uploaded, "

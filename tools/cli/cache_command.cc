@@ -90,8 +90,10 @@ void print_stats(const CacheFlags& flags, CommandContext& context) {
                        {"bad", to_json(usage->bad)}},
                       context);
   }
-  context.out << directory->path() << ", at most "
-              << (max_bytes == 0 ? "any number of" : format_bytes(max_bytes)) << " bytes\n";
+  context.out << fitted(directory->path() + ", at most " +
+                            (max_bytes == 0 ? "any number of" : format_bytes(max_bytes)) +
+                            " bytes\n",
+                        context.out_terminal);
   std::vector<std::pair<std::string, cache::FileCount>> counts = {{"entries", usage->entries}};
   for (const auto& [digits, count] : usage->by_compiler) {
     counts.emplace_back("  of compiler " + digits, count);
@@ -153,8 +155,10 @@ void print_list(const CacheFlags& flags, CommandContext& context) {
                    format_bytes(entry.bytes), format_age(age.count())});
   }
   if (flags.json) return print_json(list, context);
-  context.out << table.to_string(context.out_terminal) << format_bytes(entries->size())
-              << " entries, " << format_bytes(bytes) << " bytes in " << directory->path() << "\n";
+  context.out << table.to_string(context.out_terminal)
+              << fitted(format_bytes(entries->size()) + " entries, " + format_bytes(bytes) +
+                            " bytes in " + directory->path() + "\n",
+                        context.out_terminal);
 }
 
 void verify(const CacheFlags& flags, CommandContext& context) {
@@ -206,7 +210,7 @@ void collect_garbage(const CacheFlags& flags, CommandContext& context) {
                        {"evicted", to_json(report->evicted)}},
                       context);
   }
-  context.out << "removed from " << directory->path() << "\n";
+  context.out << fitted("removed from " + directory->path() + "\n", context.out_terminal);
   print_counts({{"temporaries left behind", report->temporaries},
                 {"entries set aside", report->bad},
                 {"entries of other versions", report->other_versions},
@@ -222,8 +226,10 @@ void clear(const CacheFlags& flags, CommandContext& context) {
   if (flags.json) {
     return print_json({{"directory", directory->path()}, {"removed", to_json(*removed)}}, context);
   }
-  context.out << "removed " << format_bytes(removed->files) << " files, "
-              << format_bytes(removed->bytes) << " bytes from " << directory->path() << "\n";
+  context.out << fitted("removed " + format_bytes(removed->files) + " files, " +
+                            format_bytes(removed->bytes) + " bytes from " + directory->path() +
+                            "\n",
+                        context.out_terminal);
 }
 
 void extract(const CacheFlags& flags, CommandContext& context) {

@@ -166,11 +166,12 @@ void check(CheckFlags flags, CommandContext& context) {
   const Result<WorkList> work = choose_work(flags.spec);
   if (!work) return context.fail(work.status());
   flags.session.allow_emulator = true;
-  const auto on_log = [&](const std::string& line) { context.err << "pagejit: " << line << "\n"; };
+  const auto on_log = [&](const std::string& line) { context.note(line); };
   const auto session = CheckSession::open(flags.session, on_log);
   if (!session) return context.fail(session.status());
   if (flags.json_path != "-") {
-    context.out << work->description << "checked on " << (*session)->describe_device() << "\n"
+    context.out << fitted(work->description + "checked on " + (*session)->describe_device() + "\n",
+                          context.out_terminal)
                 << std::flush;
   }
   CheckRun run(flags, **session, context);

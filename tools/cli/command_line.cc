@@ -22,8 +22,8 @@ std::string one_sentence(std::string text) {
 
 void complain(const CLI::App& app, const std::string& sentence, CommandContext& context) {
   const std::string program = full_name(innermost_command(app));
-  context.err << styled(program + ":", Style::kBad, context.err_terminal) << " " << sentence
-              << (sentence.ends_with('?') ? " See " : "; see ") << program << " --help\n";
+  context.complain(program + ":",
+                   sentence + (sentence.ends_with('?') ? " See " : "; see ") + program + " --help");
   context.exit_code = ExitCode::kUsage;
 }
 
@@ -50,13 +50,18 @@ void parse_and_run(int argc, const char* const* argv, CommandContext& context) {
   } catch (const CLI::ParseError& error) {
     // What is required may be missing because its name is misspelt.
     const std::string unknown = unknown_word(app);
-    complain(app, unknown.empty() ? one_sentence(error.what()) : unknown, context);
+    const auto* conversion = dynamic_cast<const CLI::ConversionError*>(&error);
+    const std::string sentence =
+        conversion == nullptr ? error.what() : malformed_value(app, *conversion);
+    complain(app, unknown.empty() ? one_sentence(sentence) : unknown, context);
   }
 }
 
 }  // namespace
 
 void add_all_commands(CLI::App& app, CommandContext& context) {
+  // One at a time: the words behind `help` name a command that is not to run.
+  app.require_subcommand(0, 1);
   add_precompile_command(app, context);
   add_manifest_command(app, context);
   add_bundle_command(app, context);
@@ -73,6 +78,7 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
   add_key_command(app, context);
   add_doctor_command(app, context);
   add_version_command(app, context);
+  add_help_command(app, context);
   add_generate_command(app, context);
 }
 

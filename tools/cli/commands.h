@@ -25,6 +25,7 @@ void add_cache_command(CLI::App& app, CommandContext& context);
 void add_key_command(CLI::App& app, CommandContext& context);
 void add_doctor_command(CLI::App& app, CommandContext& context);
 void add_version_command(CLI::App& app, CommandContext& context);
+void add_help_command(CLI::App& app, CommandContext& context);
 void add_generate_command(CLI::App& app, CommandContext& context);
 
 // All of them, in the order of --help.

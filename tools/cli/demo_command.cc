@@ -186,12 +186,14 @@ void run_demo(DemoFlags flags, CommandContext& context) {
     flags.session.engine.cache_dir = temporary.path();
   }
   flags.session.allow_emulator = true;
-  const auto on_log = [&](const std::string& line) { context.err << "pagejit: " << line << "\n"; };
+  const auto on_log = [&](const std::string& line) { context.note(line); };
   const auto session = CheckSession::open(flags.session, on_log);
   if (!session) return context.fail(session.status());
-  context.out << "compiled for sm_80/sm_90a/sm_120a; run on " << (*session)->describe_device();
-  if ((*session)->is_emulator()) context.out << ", two KV heads at most";
-  context.out << "\n" << std::flush;
+  context.out << fitted("compiled for sm_80/sm_90a/sm_120a; run on " +
+                            (*session)->describe_device() +
+                            ((*session)->is_emulator() ? ", two KV heads at most\n" : "\n"),
+                        context.out_terminal)
+              << std::flush;
 
   Demo demo(**session, context);
   size_t num_wanted = 0;

@@ -29,13 +29,11 @@ std::vector<std::string> environment_entries() {
 void examine(const DoctorFlags& flags, CommandContext& context) {
   DoctorReport report;
   EngineOptions options;
-  const Result<EngineOptions> read = make_engine_options(flags.engine, [](const std::string&) {});
-  if (read) {
-    options = *read;
-  } else {
-    report.problem("options", read.status().message(),
-                   "no engine can be made with it; the rest is by the defaults");
-    context.exit_code = exit_code_of(read.status());
+  for (const Status& failure : read_engine_options(
+           flags.engine, [](const std::string&) {}, &options)) {
+    report.problem("options", failure.message(),
+                   "no engine can be made with it; the rest is as if it were not set");
+    context.exit_code = exit_code_of(failure);
   }
   examine_variables(environment_entries(), report);
   examine_cache(options, report);  // before libraries are opened: it forks

@@ -55,9 +55,10 @@ std::string DoctorReport::to_text(const Terminal& terminal) const {
     const Style style = finding.level == FindingLevel::kOk        ? Style::kGood
                         : finding.level == FindingLevel::kWarning ? Style::kWarning
                                                                   : Style::kBad;
-    text += styled(level, style, terminal) + finding.topic + ": " + finding.text + "\n";
+    const std::string line = fitted(level + finding.topic + ": " + finding.text, terminal);
+    text += styled(level, style, terminal) + line.substr(kLevelWidth) + "\n";
     if (!finding.advice.empty()) {
-      text += std::string(kLevelWidth + 2, ' ') + finding.advice + "\n";
+      text += fitted(std::string(kLevelWidth + 2, ' ') + finding.advice, terminal) + "\n";
     }
   }
   return text + counted(count(FindingLevel::kWarning), "warning") + ", " +

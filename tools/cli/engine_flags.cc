@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
+#include "runtime/options_reader.h"
+#include "tools/cli/word_checks.h"
+
 namespace pagejit::cli {
 namespace {
 
@@ -29,29 +32,39 @@ void add_engine_flags(CLI::App& command, EngineFlags* flags, bool with_driver) {
       .add_option("--driver", flags->driver,
                   "\"cuda\", \"emulator\" (the CPU), or a driver library (PAGEJIT_DRIVER)")
       ->type_name("DRIVER")
+      ->check(driver_word())
       ->group("How");
 }
 
 Result<EngineOptions> make_engine_options(const EngineFlags& flags,
                                           std::function<void(const std::string&)> on_log) {
-  Result<EngineOptions> read = EngineOptions::from_environment();
-  if (!read) return read.status();
-  EngineOptions options = std::move(read).value();
+  EngineOptions options;
+  const std::vector<Status> failures = read_engine_options(flags, std::move(on_log), &options);
+  if (!failures.empty()) return failures.front();
+  return options;
+}
+
+std::vector<Status> read_engine_options(const EngineFlags& flags,
+                                        std::function<void(const std::string&)> on_log,
+                                        EngineOptions* read) {
+  std::vector<Status> failures = read_environment(read);
+  EngineOptions& options = *read;
   if (flags.cache_dir) options.cache_dir = *flags.cache_dir;
   if (flags.nvrtc) options.nvrtc_path = *flags.nvrtc;
   if (flags.driver) options.driver = *flags.driver == "cuda" ? "" : *flags.driver;
   if (flags.threads) {
     if (*flags.threads < 1 || *flags.threads > kMaxThreads) {
-      return Status(StatusCode::kInvalidArgument, "--jobs " + std::to_string(*flags.threads) +
-                                                      ": must be in [1, " +
-                                                      std::to_string(kMaxThreads) + "]");
+      failures.emplace_back(StatusCode::kInvalidArgument,
+                            "--jobs " + std::to_string(*flags.threads) + ": must be in [1, " +
+                                std::to_string(kMaxThreads) + "]");
+    } else {
+      options.compile_threads = *flags.threads;
     }
-    options.compile_threads = *flags.threads;
   }
   options.log_callback = [on_log = std::move(on_log)](LogLevel level, std::string_view line) {
     if (level < LogLevel::kError) on_log(std::string(line));
   };
-  return options;
+  return failures;
 }
 
 }  // namespace pagejit::cli

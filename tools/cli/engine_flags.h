@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pagejit/engine.h"
 
@@ -30,5 +31,11 @@ void add_engine_flags(CLI::App& command, EngineFlags* flags, bool with_driver);
 // Lines of the engine's log go to `on_log`, but for errors: these reach the caller as a Status.
 Result<EngineOptions> make_engine_options(const EngineFlags& flags,
                                           std::function<void(const std::string&)> on_log);
+
+// The same with all that can be read, and why the rest cannot: a sentence for each variable and
+// flag that is malformed, whose field keeps its default.
+std::vector<Status> read_engine_options(const EngineFlags& flags,
+                                        std::function<void(const std::string&)> on_log,
+                                        EngineOptions* options);
 
 }  // namespace pagejit::cli

@@ -1,5 +1,5 @@
-// The formatter of --help: CLI11's, with descriptions that are wrapped to a terminal's width.
-// Thread-safety: one thread.
+// The formatter of --help: CLI11's, with all text wrapped to a terminal's width, and examples
+// broken so that they can still be copied. Thread-safety: one thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,10 +14,14 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_option_desc(const CLI::Option* option) const override;
   std::string make_subcommand(const CLI::App* command) const override;
+  std::string make_description(const CLI::App* command) const override;
+  std::string make_usage(const CLI::App* command, std::string name) const override;
+  std::string make_footer(const CLI::App* command) const override;
 
  private:
   std::string fit(const std::string& description) const;
 
+  const Terminal terminal_;
   const int width_;  // of descriptions; 0: not wrapped
 };
 

@@ -3,7 +3,9 @@
 // no GPU, and stores nothing.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "cache/cache_maintenance.h"
 #include "generator/families.h"
@@ -15,12 +17,14 @@
 #include "tools/cli/engine_flags.h"
 #include "tools/cli/find_entry.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 #include "tools/inspect/inspection.h"
 #include "tools/inspect/inspection_json.h"
 #include "tools/inspect/inspection_page.h"
 #include "tools/inspect/inspection_text.h"
 #include "tools/inspect/line_info_compiler.h"
+#include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
@@ -45,10 +49,20 @@ struct InspectFlags {
 
 Status usage(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
+// --num-kv-heads and --window belong to a spec that the flags give, and say the problem of any.
+bool has_spec(SpecFlags flags) {
+  flags.num_kv_heads.reset();
+  flags.window.reset();
+  return flags.has_spec();
+}
+
 Result<AnySpec> spec_of(const InspectFlags& flags) {
   if (!flags.spec_text.empty()) {
-    if (flags.spec.has_spec()) return usage("--spec excludes --head-size and the like");
-    return parse_any_spec(flags.spec_text);
+    if (has_spec(flags.spec)) return usage("--spec excludes --head-size and the like");
+    const Result<AnySpec> spec = parse_any_spec(flags.spec_text);
+    if (spec) return *spec;
+    return Status(spec.status().code(),
+                  spec.status().message() + did_you_mean_family(flags.spec_text));
   }
   const Result<KernelSpec> spec = make_spec(flags.spec);
   if (!spec) return spec.status();
@@ -142,14 +156,32 @@ bool is_key(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
+// What is no file and no key: the text of a spec, or a mistake.
+Result<inspect::Subject> compile_text(InspectFlags flags) {
+  flags.spec_text = std::exchange(flags.what, "");
+  const std::string word = flags.spec_text.substr(0, flags.spec_text.find(' '));
+  if (begins_spec(word)) return compile_spec(flags);
+  const std::string meant = did_you_mean_family(flags.spec_text);
+  // A name that is near no family's was a file's.
+  return Status(meant.empty() ? StatusCode::kCacheError : StatusCode::kInvalidArgument,
+                models::printable(flags.spec_text) +
+                    ": no such file or directory, nor the key of an entry, nor a spec, which "
+                    "begins with " +
+                    spec_beginnings() + meant);
+}
+
 Result<inspect::Subject> find_subject(const InspectFlags& flags) {
   if (flags.what.empty()) return compile_spec(flags);
-  if (flags.spec.has_spec() || !flags.spec_text.empty() || !flags.arch.empty()) {
+  std::error_code error;
+  const bool exists = std::filesystem::exists(flags.what, error);
+  const bool is_entry = !exists && is_key(flags.what);
+  if (!exists && !is_entry && flags.spec_text.empty()) return compile_text(flags);
+  if (has_spec(flags.spec) || !flags.spec_text.empty() || !flags.arch.empty()) {
     return usage(flags.what +
                  ": a cubin or an entry excludes --arch, --spec, --head-size and the "
                  "like");
   }
-  if (!jit::is_file(flags.what) && is_key(flags.what)) return read_entry(flags);
+  if (is_entry) return read_entry(flags);
   const Result<std::string> bytes = jit::read_file(flags.what, kMaxCubinBytes);
   // A file that the user named and that cannot be read is a matter of files.
   if (!bytes) return Status(StatusCode::kCacheError, bytes.status().message());
@@ -168,12 +200,19 @@ ExitCode exit_code_of_corrupt(const Status& status, bool is_entry) {
 }
 
 void print_inspection(InspectFlags flags, CommandContext& context) {
+  if (flags.html == "-" && flags.json) {
+    return context.fail(
+        usage("--html - and --json both take the standard output; --html takes a file beside it"));
+  }
   const Result<inspect::Subject> subject = find_subject(flags);
   if (!subject) return context.fail(subject.status(), exit_code_of_corrupt(subject.status(), true));
   flags.options.environment = process_environment();
   const Result<inspect::Inspection> inspection = inspect::inspect(*subject, flags.options);
   if (!inspection) {
-    return context.fail(inspection.status(), exit_code_of_corrupt(inspection.status(), false));
+    const Status& status = inspection.status();
+    const bool is_image = status.code() == StatusCode::kDataCorrupt;
+    return context.fail(is_image ? status.with_context(subject->origin) : status,
+                        exit_code_of_corrupt(status, false));
   }
   if (!flags.html.empty()) {
     const Status status = write_output(flags.html, inspect::to_html(*inspection), context.out);
@@ -185,7 +224,7 @@ void print_inspection(InspectFlags flags, CommandContext& context) {
                        .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
                 << "\n";
   } else {
-    context.out << inspect::to_text(*inspection);
+    context.out << inspect::to_text(*inspection, context.out_terminal);
   }
 }
 
@@ -217,8 +256,9 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
   const auto flags = std::make_shared<InspectFlags>();
   command
       ->add_option("WHAT", flags->what,
-                   "A cubin, or the beginning of the key of a stored entry; else give a spec")
-      ->type_name("FILE|KEY");
+                   "A cubin, the beginning of the key of a stored entry, or a spec's text as for "
+                   "--spec; else give a spec by flags")
+      ->type_name("FILE|KEY|SPEC");
   add_spec_flags(*command, &flags->spec, false);
   command
       ->add_option("--spec", flags->spec_text,
@@ -263,17 +303,21 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
       ->type_name("FILE")
       ->group("How");
   command->footer(
-      "Needs no GPU and stores nothing; numbers are those of the compile log, the cubin and the "
-      "machine code.\n\n"
-      "Examples:\n"
-      "  pagejit inspect --head-size 128 --group-size 4 --arch sm_90a\n"
-      "  pagejit inspect --head-size 128 --group-size 4 --queries many --causal --arch sm_80 "
-      "--gpu a100-80 --batch 1 --seq-len 16384\n"
-      "  pagejit inspect --head-size 128 --group-size 4 --arch sm_90a --html kernel.html\n"
-      "  pagejit inspect kernel.cubin --dynamic-shared 65536\n"
-      "  pagejit inspect 3f9a0c --json");
+      std::string(
+          "Needs no GPU and stores nothing; numbers are those of the compile log, the cubin and\n"
+          "the machine code.\n\n"
+          "Examples:\n"
+          "  pagejit inspect --head-size 128 --group-size 4 --arch sm_90a\n"
+          "  pagejit inspect --head-size 128 --group-size 4 --queries many --causal --arch sm_80 "
+          "--gpu a100-80 --batch 1 --seq-len 16384\n"
+          "  pagejit inspect --head-size 128 --group-size 4 --arch sm_90a --html kernel.html\n"
+          "  pagejit inspect merge_states --arch sm_90a\n"
+          "  pagejit inspect kernel.cubin --dynamic-shared 65536\n"
+          "  pagejit inspect 3f9a0c --json\n\n") +
+      kExitCodeHelp);
   command->callback([flags, &context] {
-    if (flags->spec.num_kv_heads) flags->options.problem.num_kv_heads = *flags->spec.num_kv_heads;
+    flags->options.problem.num_kv_heads = flags->spec.num_kv_heads.value_or(0);
+    flags->options.problem.window = flags->spec.window.value_or(0);
     print_inspection(*flags, context);
   });
 }

@@ -61,12 +61,12 @@ void print_key(const KeyFlags& flags, CommandContext& context) {
                                          {"source_bytes", ingredients.text.size()}};
     context.out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   } else if (flags.explain) {
-    context.out << cache::explain(ingredients);
+    context.out << fitted(cache::explain(ingredients), context.out_terminal);
     const auto engine = Engine::create(*options);
     if (!engine) return context.fail(engine.status());
     const KernelConfig& config = std::get<KernelConfig>(source->config);
     const auto tuned = find_tuned(**engine, config.spec, config.target);
-    if (tuned) context.out << tuned_lines(*tuned);
+    if (tuned) context.out << fitted(tuned_lines(*tuned), context.out_terminal);
   } else {
     context.out << cache::make_key(ingredients).name() << "\n";
   }

@@ -17,6 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kHang = 4;  // of what a terminal has no room for; more than the sign of a difference
+
 // File names may be any bytes.
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -56,7 +58,8 @@ void expand(const ManifestFlags& flags, CommandContext& context) {
   const auto read = load(flags.file, flags, context);
   if (!read) return;
   for (const manifest::ListedKernel& kernel : read->kernels) {
-    context.out << text_of_kernel(kernel, flags.json) << "\n";
+    const std::string line = text_of_kernel(kernel, flags.json) + "\n";
+    context.out << (flags.json ? line : fitted(line, context.out_terminal, kHang));
   }
 }
 
@@ -67,15 +70,17 @@ void lint(const ManifestFlags& flags, CommandContext& context) {
     context.out << dump({{"manifest", flags.file}, {"kernels", read->kernels.size()}}) << "\n";
     return;
   }
-  context.out << flags.file << ": " << read->kernels.size()
-              << (read->kernels.size() == 1 ? " kernel" : " kernels") << "\n";
+  context.out << fitted(flags.file + ": " + std::to_string(read->kernels.size()) +
+                            (read->kernels.size() == 1 ? " kernel" : " kernels") + "\n",
+                        context.out_terminal);
 }
 
 void print_difference(char sign, const manifest::ListedKernel& kernel, const ManifestFlags& flags,
                       CommandContext& context) {
   if (!flags.json) {
     const Style style = sign == '-' ? Style::kBad : Style::kGood;
-    context.out << styled(sign + (" " + line_of(kernel)), style, context.out_terminal) << "\n";
+    const std::string line = fitted(sign + (" " + line_of(kernel)), context.out_terminal, kHang);
+    context.out << styled(line, style, context.out_terminal) << "\n";
     return;
   }
   Json line = Json::parse(manifest::json_of(kernel), nullptr, /*allow_exceptions=*/false);

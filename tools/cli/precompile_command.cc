@@ -41,12 +41,12 @@ void print_failures(const std::vector<PrecompileOutcome>& outcomes, CommandConte
     if (!outcome.result || *outcome.result) continue;
     const Status& status = outcome.result->status();
     if (!printed.insert(status.message()).second) continue;
-    context.err << "pagejit: ";
+    std::string kernel;
     // The sentences of a verification name their kernel.
     if (status.code() != StatusCode::kNotFound && status.code() != StatusCode::kDataCorrupt) {
-      context.err << outcome.job.target.to_string() << " " << short_spec(outcome.job.spec) << ": ";
+      kernel = outcome.job.target.to_string() + " " + short_spec(outcome.job.spec) + ": ";
     }
-    context.err << status.message() << "\n";
+    context.note(kernel + status.message());
     if (!status.detail().empty() && !has_detail) context.err << status.detail() << "\n";
     has_detail = has_detail || !status.detail().empty();
   }
@@ -141,7 +141,7 @@ void precompile(const PrecompileFlags& flags, CommandContext& context) {
     if (bar != nullptr) {
       bar->message("pagejit: " + line);
     } else {
-      context.err << "pagejit: " << line << "\n";
+      context.note(line);
     }
   };
   const Result<EngineOptions> options = make_options(flags, on_log);
@@ -150,10 +150,10 @@ void precompile(const PrecompileFlags& flags, CommandContext& context) {
   if (!engine) return context.fail(engine.status());
   const Result<PrecompileList> list = make_precompile_list(flags.list, **engine);
   if (!list) return context.fail(list.status());
-  for (const std::string& sentence : list->damaged) context.err << "pagejit: " << sentence << "\n";
+  for (const std::string& sentence : list->damaged) context.note(sentence);
 
   const bool json_to_out = flags.json_path == "-";
-  if (!json_to_out) context.out << list->description << std::flush;
+  if (!json_to_out) context.out << fitted(list->description, context.out_terminal) << std::flush;
   std::string report;
   {
     const size_t passes = flags.reproducible ? 2 : 1;

@@ -87,14 +87,15 @@ void print_explanation(const SourceFlags& flags, CommandContext& context) {
     }
     return;
   }
-  context.out << explanation->to_string();
+  constexpr int kHang = 4;  // two more than the mark of a candidate takes
+  context.out << fitted(explanation->to_string(), context.out_terminal, kHang);
   // Records are looked for where an engine would; without one nothing is said.
   Result<EngineOptions> options = make_engine_options(flags.engine, [](const auto&) {});
   if (!options) return context.fail(options.status());
   const Result<std::shared_ptr<Engine>> engine = Engine::create(*options);
   if (!engine) return context.fail(engine.status());
   const Result<std::vector<TunedKernel>> tuned = find_tuned(**engine, spec, target);
-  if (tuned) context.out << tuned_lines(*tuned);
+  if (tuned) context.out << fitted(tuned_lines(*tuned), context.out_terminal, kHang);
 }
 
 }  // namespace

@@ -27,6 +27,42 @@ int width_of(int fd, const Environment& environment) {
 
 bool starts_character(char c) { return (c & 0xc0) != 0x80; }
 
+// Where the text of a line begins whose beginning is columns, two blanks apart, or blanks; columns
+// beyond half of the width leave no room for it.
+int text_column(const std::string& line, int width) {
+  size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  for (size_t gap = line.find("  ", begin); gap != std::string::npos; gap = line.find("  ", gap)) {
+    const size_t end = line.find_first_not_of(' ', gap);
+    if (end == std::string::npos || columns_of(line.substr(0, end)) > width / 2) break;
+    begin = gap = end;
+  }
+  return columns_of(line.substr(0, begin));
+}
+
+// The bytes of the first `columns` characters.
+size_t bytes_of(const std::string& text, int columns) {
+  size_t end = 0;
+  while (end < text.size() && (!starts_character(text[end]) || columns-- > 0)) ++end;
+  return end;
+}
+
+std::string fitted_line(std::string line, int width, int hang) {
+  const std::string indentation(static_cast<size_t>(hang), ' ');
+  std::string lines;
+  while (columns_of(line) > width) {
+    const size_t first = bytes_of(line, hang);  // never in the beginning, nor in the indentation
+    size_t at = line.rfind(' ', bytes_of(line, width));
+    if (at == std::string::npos || at < first) at = line.find(' ', first + 1);
+    if (at == std::string::npos) break;
+    const size_t next = line.find_first_not_of(' ', at);
+    if (next == std::string::npos) break;
+    const size_t end = line.find_last_not_of(' ', at) + 1;
+    lines += line.substr(0, end) + "\n";
+    line = indentation + line.substr(next);
+  }
+  return lines + line;
+}
+
 }  // namespace
 
 Terminal examine_terminal(int fd, const Environment& environment) {
@@ -77,6 +113,19 @@ std::string wrapped(const std::string& text, int width) {
     lines += word;
   }
   return lines;
+}
+
+std::string fitted(const std::string& text, const Terminal& terminal, std::optional<int> hang) {
+  if (terminal.width == 0) return text;
+  std::string result;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    result += fitted_line(line, terminal.width, hang.value_or(text_column(line, terminal.width)));
+    if (end < text.size()) result += "\n";
+    begin = end + 1;
+  }
+  return result;
 }
 
 }  // namespace pagejit::cli

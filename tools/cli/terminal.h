@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/jit/environment.h"
@@ -34,5 +35,12 @@ std::string cut_to(const std::string& text, int width);
 
 // Lines of at most `width` columns, broken at blanks; words that are longer stay whole.
 std::string wrapped(const std::string& text, int width);
+
+// `text` itself where it goes to no terminal. Else its lines that are wider than the terminal are
+// broken at blanks; words that are longer stay whole. What is broken off stands `hang` columns in;
+// without: below the last of the columns that the line begins with ("what   text"), or as far in as
+// the line itself. Has no sequences of styled().
+std::string fitted(const std::string& text, const Terminal& terminal,
+                   std::optional<int> hang = std::nullopt);
 
 }  // namespace pagejit::cli

@@ -26,8 +26,9 @@ class TextTable {
   size_t num_rows() const { return rows_.size(); }
 
   // Titles, a rule, the rows; two blanks between columns, none at the ends of lines. Where that is
-  // wider than the terminal, the widest columns of text (Align::kLeft) are cut, numbers never. What
-  // is no terminal gets every character.
+  // wider than the terminal, the widest columns of text (Align::kLeft) are cut, numbers never;
+  // where it still is, further columns follow below, each part beginning with the first column.
+  // What is no terminal gets every character.
   std::string to_string(const Terminal& terminal = {}) const;
 
  private:
@@ -35,7 +36,13 @@ class TextTable {
     std::vector<std::string> cells;
     Style style;
   };
-  std::vector<int> column_widths(const Terminal& terminal) const;
+  using Columns = std::vector<size_t>;  // by number
+
+  int full_width(size_t column) const;
+  int least_width(size_t column) const;
+  std::vector<Columns> parts(const Terminal& terminal) const;
+  std::vector<int> column_widths(const Columns& part, const Terminal& terminal) const;
+  std::string part_text(const Columns& part, const Terminal& terminal) const;
 
   std::vector<TableColumn> columns_;
   std::vector<Row> rows_;

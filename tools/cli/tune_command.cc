@@ -144,7 +144,7 @@ class TuneSession {
       return result.status();
     }
     json_ += tune_json(*result);
-    say(tune_table(*result) + "\n");
+    say(tune_table(*result, context_.out_terminal) + "\n");
     for (const TuneCandidate& candidate : result->candidates) {
       if (candidate.status.code() == StatusCode::kDeviceCheckFailed)
         context_.fail(candidate.status);
@@ -205,7 +205,7 @@ void tune(const TuneFlags& flags, CommandContext& context) {
   for (const WorkItem& item : work->items) {
     if (const Status status = check_item(item); !status) return context.fail(status);
   }
-  const auto on_log = [&](const std::string& line) { context.err << "pagejit: " << line << "\n"; };
+  const auto on_log = [&](const std::string& line) { context.note(line); };
   const auto session = CheckSession::open(flags.session, on_log);
   if (!session) return context.fail(session.status());
   if ((*session)->is_emulator()) {

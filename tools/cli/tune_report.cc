@@ -43,7 +43,7 @@ nlohmann::ordered_json candidate_json(const TuneResult& result, size_t place) {
 
 }  // namespace
 
-std::string tune_table(const TuneResult& result) {
+std::string tune_table(const TuneResult& result, const Terminal& terminal) {
   std::vector<TableColumn> columns = {{"tile"}, {"predicted", Align::kRight}};
   for (const TunedRecord::Problem& problem : result.record.problems) {
     columns.push_back({"us, " + problem.name, Align::kRight});
@@ -67,7 +67,7 @@ std::string tune_table(const TuneResult& result) {
                                                : "");
     table.add_row(std::move(row));
   }
-  return table.to_string() + result.verdict.sentence + "\n";
+  return table.to_string(terminal) + fitted(result.verdict.sentence + "\n", terminal);
 }
 
 std::string tune_json(const TuneResult& result) {

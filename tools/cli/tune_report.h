@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "tools/cli/terminal.h"
 #include "tools/tune/tune_run.h"
 
 namespace pagejit::cli {
 
 // The candidates with what the planner's model predicted and what was measured, the verdict below.
-std::string tune_table(const TuneResult& result);
+std::string tune_table(const TuneResult& result, const Terminal& terminal = {});
 
 // One line: `spec`, `target`, `device`, `version`; `chosen` and `planned` (tile_text()), `image`
 // (the name of the choice's entry), `speedup`, `sentence`; `problems` with `name`, `planned_us` and

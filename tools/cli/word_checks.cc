@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "generator/arch.h"
+#include "generator/spec_parser.h"
 #include "pagejit/spec.h"
 #include "pagejit/target.h"
 #include "tools/models/config_reader.h"
@@ -57,6 +58,15 @@ std::vector<std::string> subcommands_of(const CLI::App& command) {
   return names;
 }
 
+// Of texts, whose attention begins with the query lengths.
+std::vector<std::string> first_words_of_specs() {
+  std::vector<std::string> words = {"decode", "few", "many", "shared"};
+  for (const std::string_view family : family_names()) {
+    if (family != "attention") words.emplace_back(family);
+  }
+  return words;
+}
+
 }  // namespace
 
 CLI::Validator one_of(std::vector<std::string> words) {
@@ -92,6 +102,53 @@ CLI::Validator target_words() {
   return {check, ""};
 }
 
+CLI::Validator driver_word() {
+  const auto check = [](std::string& word) -> std::string {
+    const std::vector<std::string> words = {"cuda", "emulator"};
+    if (std::find(words.begin(), words.end(), word) != words.end()) return "";
+    const bool is_library =
+        word.find('/') != std::string::npos || word.find(".so") != std::string::npos;
+    const std::string meant = is_library ? "" : models::did_you_mean(word, words);
+    if (meant.empty()) return "";
+    return models::printable(word) + ": must be cuda, emulator or a driver library" + meant;
+  };
+  return {check, ""};
+}
+
+std::string did_you_mean_family(const std::string& spec_text) {
+  const std::string word = spec_text.substr(0, spec_text.find(' '));
+  return begins_spec(word) ? "" : models::did_you_mean(word, first_words_of_specs());
+}
+
+bool begins_spec(const std::string& word) {
+  const std::vector<std::string> known = first_words_of_specs();
+  return std::find(known.begin(), known.end(), word) != known.end();
+}
+
+std::string spec_beginnings() { return listed(first_words_of_specs()); }
+
+std::string malformed_value(const CLI::App& app, const CLI::ConversionError& error) {
+  const std::string text = error.what();
+  const std::string beginning = "Could not convert: ";
+  const size_t equals = text.find(" = ");
+  if (!text.starts_with(beginning) || equals == std::string::npos) return text;
+  const std::string name = text.substr(beginning.size(), equals - beginning.size());
+  const std::string value = models::printable(text.substr(equals + 3));
+  const CLI::Option* option = innermost_command(app).get_option_no_throw(name);
+  const std::string type = option == nullptr ? "" : option->get_type_name();
+  const bool is_whole = value.find_first_not_of("0123456789") == std::string::npos;
+  return name + " " + value +
+         (is_whole      ? ": is too large"
+          : type == "X" ? ": must be a number"
+                        : ": must be a whole number") +
+         (type.find(',') == std::string::npos ? "" : ", or several with commas between them");
+}
+
+std::string unknown_subcommand(const CLI::App& command, const std::string& word) {
+  return "unknown subcommand " + models::printable(word) +
+         models::did_you_mean(word, subcommands_of(command));
+}
+
 const CLI::App& innermost_command(const CLI::App& app) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
@@ -118,9 +175,8 @@ std::string unknown_word(const CLI::App& app) {
     }
     return "unknown option " + models::printable(name) + models::did_you_mean(name, known);
   }
-  known = subcommands_of(command);
-  if (known.empty()) return "unexpected argument " + models::printable(word);
-  return "unknown subcommand " + models::printable(word) + models::did_you_mean(word, known);
+  if (subcommands_of(command).empty()) return "unexpected argument " + models::printable(word);
+  return unknown_subcommand(command, word);
 }
 
 }  // namespace pagejit::cli

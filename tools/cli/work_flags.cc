@@ -257,7 +257,7 @@ Result<WorkList> make_work_list(const SpecFlags& flags) {
   WorkList list;
   if (flags.models.empty()) {
     if (!flags.has_spec())
-      return usage("--model is missing; or give a spec (--head-size, --group-size)");
+      return usage("which kernels is not said: give --model FILE, or --head-size and --group-size");
     Result<WorkItem> item = make_item(flags);
     if (!item) return item.status();
     add_item(*item, &list);

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "runtime/target_ladder.h"
+#include "tools/models/config_reader.h"
+#include "tools/models/near_words.h"
 
 namespace pagejit::inspect {
 namespace {
@@ -44,10 +46,11 @@ constexpr Gpu kGpus[] = {
      "DGX Spark data sheet, which tells no rate of f16"},
 };
 
+char to_lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
 bool is_same_word(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
+                    [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
 }  // namespace
@@ -55,13 +58,18 @@ bool is_same_word(std::string_view a, std::string_view b) {
 std::span<const Gpu> known_gpus() { return kGpus; }
 
 Result<Gpu> find_gpu(std::string_view name) {
-  std::string ids;
+  std::string list;
+  std::vector<std::string> ids;
   for (const Gpu& gpu : kGpus) {
     if (is_same_word(name, gpu.id) || is_same_word(name, gpu.title)) return gpu;
-    ids += std::string(ids.empty() ? "" : ", ") + gpu.id;
+    list += std::string(list.empty() ? "" : ", ") + gpu.id;
+    ids.emplace_back(gpu.id);
   }
-  return Status(StatusCode::kNotFound,
-                "GPU \"" + std::string(name) + "\": not known; known are " + ids);
+  std::string word(name);
+  std::transform(word.begin(), word.end(), word.begin(), to_lower);
+  return Status(StatusCode::kNotFound, "GPU \"" + models::printable(std::string(name)) +
+                                           "\": not known; known are " + list +
+                                           models::did_you_mean(word, ids));
 }
 
 std::vector<Gpu> gpus_of(const Target& target) {

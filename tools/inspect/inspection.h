@@ -67,6 +67,11 @@ struct Inspection {
     const auto* attention = config ? std::get_if<KernelConfig>(&*config) : nullptr;
     return attention == nullptr ? nullptr : &attention->spec;
   }
+  // roofline_caveats(); none where there is no roofline.
+  std::vector<std::string> caveats() const {
+    if (!roofline) return {};
+    return roofline_caveats(*roofline, std::get<KernelConfig>(*config), *gpu);
+  }
   CtaResources resources() const {
     return {threads.value, registers.value, static_shared_bytes.value + dynamic_shared_bytes.value,
             barriers.value};

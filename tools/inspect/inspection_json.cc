@@ -81,6 +81,8 @@ json roofline_of(const Inspection& i) {
                  {"seq_len", p.seq_len},
                  {"query_len", p.query_len},
                  {"num_kv_heads", p.num_kv_heads},
+                 {"window", p.window == 0 ? json(nullptr) : json(p.window)},
+                 {"keys", r.num_keys},
                  {"kv_bytes", r.kv_bytes},
                  {"query_bytes", r.query_bytes},
                  {"flops", r.flops},
@@ -88,7 +90,8 @@ json roofline_of(const Inspection& i) {
                  {"memory_us", r.memory_us},
                  {"product_us", nullptr},
                  {"limit_us", r.limit_us()},
-                 {"limit", "memory"}};
+                 {"limit", "memory"},
+                 {"caveats", i.caveats()}};
   if (has_rate) {
     result["product_us"] = r.compute_us;
     result["limit"] = r.is_memory_bound() ? "memory" : "products";

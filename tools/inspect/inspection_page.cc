@@ -161,10 +161,10 @@ std::string code_section(const Inspection& i) {
 
 std::string roofline_section(const Inspection& i) {
   if (!i.roofline) return "";
-  return section("Roofline on " + std::string(i.gpu->title),
-                 roofline_svg(i) +
-                     preformatted(explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu)) +
-                     paragraph("GPU: " + std::string(i.gpu->source)));
+  std::string html =
+      roofline_svg(i) + preformatted(explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu));
+  for (const std::string& sentence : i.caveats()) html += paragraph(sentence);
+  return section("Roofline on " + std::string(i.gpu->title), html);
 }
 
 }  // namespace

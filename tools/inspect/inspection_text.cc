@@ -13,7 +13,7 @@ namespace pagejit::inspect {
 namespace {
 
 // Numbers to the right but for the first column and, where it holds words, the last.
-std::string aligned(const Table& table, bool last_is_words) {
+std::string aligned(const Table& table, bool last_is_words, const cli::Terminal& terminal) {
   if (table.empty()) return "";
   std::vector<cli::TableColumn> columns;
   for (size_t i = 0; i < table[0].size(); ++i) {
@@ -22,7 +22,7 @@ std::string aligned(const Table& table, bool last_is_words) {
   }
   cli::TextTable text(columns);
   for (size_t i = 1; i < table.size(); ++i) text.add_row(table[i]);
-  return text.to_string();
+  return text.to_string(terminal);
 }
 
 std::string heading(const std::string& text) {
@@ -55,12 +55,12 @@ std::string widths_of(const SassMix& mix, SassClass c) {
   return text;
 }
 
-std::string sass_text(const Inspection& i) {
+std::string sass_text(const Inspection& i, const cli::Terminal& terminal) {
   std::string text = heading("Instructions (SASS)");
-  if (!i.sass) return text + i.no_sass + "\n";
+  if (!i.sass) return text + cli::fitted(i.no_sass + "\n", terminal);
   const std::string loop = describe_main_loop(i);
-  text += loop.empty() ? "it has no loop\n" : "main loop: " + loop + "\n";
-  return text + "\n" + aligned(mix_table(i), true);
+  text += loop.empty() ? "it has no loop\n" : cli::fitted("main loop: " + loop + "\n", terminal);
+  return text + "\n" + aligned(mix_table(i), true, terminal);
 }
 
 std::string roofline_text(const Inspection& i) {
@@ -73,12 +73,10 @@ std::string roofline_text(const Inspection& i) {
     return heading("Roofline") + "no GPU that runs " + i.target.to_string() +
            " is in the table of GPUs\n";
   }
-  return heading("Roofline on " + std::string(i.gpu->title)) +
-         explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu) +
-         "bytes are those of every key once, whatever masks hide; GPU: " + i.gpu->source + "\n" +
-         (i.target.sm >= 90 && i.target.sm < 110
-              ? "the rate of products is that of wgmma or tcgen05; these kernels use mma.sync\n"
-              : "");
+  std::string text = heading("Roofline on " + std::string(i.gpu->title)) +
+                     explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu);
+  for (const std::string& sentence : i.caveats()) text += sentence + "\n";
+  return text;
 }
 
 }  // namespace
@@ -147,19 +145,23 @@ std::string describe_main_loop(const Inspection& i) {
          (mix.of(SassClass::kMatrixProduct) > 0 ? "matrix products" : "loads");
 }
 
-std::string to_text(const Inspection& i) {
-  std::string text = head_text(i);
-  text += heading("Resources") + aligned(resource_table(i), true);
-  for (const std::string& sentence : i.contradictions) text += sentence + "\n";
+std::string to_text(const Inspection& i, const cli::Terminal& terminal) {
+  std::string text = cli::fitted(head_text(i), terminal);
+  text += heading("Resources") + aligned(resource_table(i), true, terminal);
+  for (const std::string& sentence : i.contradictions) {
+    text += cli::fitted(sentence + "\n", terminal);
+  }
   text += heading("Occupancy");
   if (i.dynamic_shared_bytes.source.empty()) {
-    text += "without dynamic shared memory, which a cubin does not tell (--dynamic-shared)\n";
+    text += cli::fitted(
+        "without dynamic shared memory, which a cubin does not tell (--dynamic-shared)\n",
+        terminal);
   }
   text += i.occupancy.empty()
               ? "no GPU that runs " + i.target.to_string() + " is in the table of GPUs\n"
-              : aligned(occupancy_table(i), true);
-  if (i.config) text += heading("Pipeline") + draw_pipeline(*i.config);
-  return text + roofline_text(i) + sass_text(i);
+              : aligned(occupancy_table(i), true, terminal);
+  if (i.config) text += heading("Pipeline") + draw_pipeline(*i.config, terminal);
+  return text + cli::fitted(roofline_text(i), terminal) + sass_text(i, terminal);
 }
 
 }  // namespace pagejit::inspect

@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/terminal.h"
 #include "tools/inspect/inspection.h"
 
 namespace pagejit::inspect {
 
-std::string to_text(const Inspection& inspection);
+// On a terminal fitted to its width, but for what is drawn.
+std::string to_text(const Inspection& inspection, const cli::Terminal& terminal = {});
 
 // The rows of its tables, for the page too: cells of text, the first row being titles.
 using Table = std::vector<std::vector<std::string>>;

@@ -106,10 +106,10 @@ std::string draw_round(const AttentionConfig& c) {
   return text;
 }
 
-std::string draw_attention(const KernelConfig& config) {
+std::string draw_attention(const KernelConfig& config, const cli::Terminal& terminal) {
   const AttentionConfig& c = config.attention;
-  std::string text = describe_cta(config) + "\n";
-  text += draw_ring(std::min(c.num_stages, kMaxDrawnStages)) + legend(c);
+  const std::string drawing = draw_ring(std::min(c.num_stages, kMaxDrawnStages));
+  std::string text = legend(c);
   if (c.num_stages > 1) {
     const int tiles = c.num_stages - 1;
     const int64_t cta_bytes = int64_t{tiles} * config.tile_tokens() * kv_token_bytes(c);
@@ -123,15 +123,20 @@ std::string draw_attention(const KernelConfig& config) {
   } else {
     text += "nothing is under way while a tile is computed; other warps hide the loads\n";
   }
-  return text + "\n" + draw_round(c);
+  text += "\n" + draw_round(c);
+  return cli::fitted(describe_cta(config) + "\n", terminal) + drawing + cli::fitted(text, terminal);
 }
 
 }  // namespace
 
-std::string draw_pipeline(const AnyConfig& config) {
-  if (const auto* attention = std::get_if<KernelConfig>(&config)) return draw_attention(*attention);
-  return "no ring of stages: each thread loads what it needs into registers, all loads of a round "
-         "before the first is used, and the other warps of the SM hide their latency\n";
+std::string draw_pipeline(const AnyConfig& config, const cli::Terminal& terminal) {
+  if (const auto* attention = std::get_if<KernelConfig>(&config)) {
+    return draw_attention(*attention, terminal);
+  }
+  return cli::fitted(
+      "no ring of stages: each thread loads what it needs into registers, all loads of a round "
+      "before the first is used, and the other warps of the SM hide their latency\n",
+      terminal);
 }
 
 }  // namespace pagejit::inspect

@@ -6,10 +6,12 @@
 #include <string>
 
 #include "generator/config.h"
+#include "tools/cli/terminal.h"
 
 namespace pagejit::inspect {
 
 // Of attention kernels a chart of tiles over rounds; of the others, which have no ring, a sentence.
-std::string draw_pipeline(const AnyConfig& config);
+// On a terminal the sentences fit its width; the chart is as wide as its rounds.
+std::string draw_pipeline(const AnyConfig& config, const cli::Terminal& terminal = {});
 
 }  // namespace pagejit::inspect

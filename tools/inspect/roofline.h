@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "generator/config.h"
 #include "tools/bench/attention_case.h"
@@ -17,6 +18,7 @@ struct Problem {
   int seq_len = 8192;    // tokens of the cache, the new ones included
   int num_kv_heads = 0;  // 0: 1 where K's rows hold V, else 8
   int query_len = 0;     // new tokens of each sequence; 0: usual_query_len()
+  int window = 0;        // keys that a query token sees, its own included; 0: not known
 };
 
 // 1 for `one`, 4 for `few` (a speculated continuation), seq_len for `many` (a prompt), 64 for
@@ -24,12 +26,17 @@ struct Problem {
 int usual_query_len(const KernelSpec& spec, int seq_len);
 
 // kInvalidArgument where a number is not positive, query_len is above seq_len where it must not be,
-// or the kernel takes one query token and query_len is another.
+// the kernel takes one query token and query_len is another, or has no window and `window` is one.
 Status check_problem(const Problem& problem, const KernelSpec& spec);
 
 struct Roofline {
-  Problem problem;      // with nothing left open
-  double kv_bytes = 0;  // of K and V: the formulas are those of tools/bench/attention_case.h
+  Problem problem;  // with nothing left open but the window
+  // Whether only keys within the window are counted: where its size is known, and each query token
+  // sees no other key. Not of `shared`, whose query tokens have positions of their own.
+  bool is_windowed = false;
+  int num_keys = 0;           // of each sequence that some query token sees
+  double keys_per_query = 0;  // that one query token sees, on the average
+  double kv_bytes = 0;        // of K and V: the formulas are those of tools/bench/attention_case.h
   double query_bytes = 0;
   double flops = 0;
   // Products of operands for each one of the formula: f32 takes six of bf16.
@@ -48,5 +55,10 @@ Roofline roofline_of(const KernelConfig& config, Problem problem, const Gpu& gpu
 
 // The formulas with the problem's numbers in them, a line each.
 std::string explain_roofline(const Roofline& roofline, const KernelSpec& spec, const Gpu& gpu);
+
+// What the formulas leave out and where the GPU's figures are from, a sentence each: whoever shows
+// the numbers shows these too.
+std::vector<std::string> roofline_caveats(const Roofline& roofline, const KernelConfig& config,
+                                          const Gpu& gpu);
 
 }  // namespace pagejit::inspect

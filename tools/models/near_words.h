@@ -9,7 +9,8 @@
 
 namespace pagejit::models {
 
-// Levenshtein's: insertions, deletions and replacements of one character.
+// Levenshtein's, with swaps: insertions, deletions and replacements of one character, and two
+// neighbours in each other's place.
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // The first of the nearest of `words`; "" where none is near: three edits at most, and at most one

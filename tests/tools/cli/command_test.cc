@@ -35,8 +35,28 @@ TEST(CommandTest, EachMistakeHasItsSentenceAndExitCode) {
       {"unknown flag", {"--bogus"}, 1, "unknown option --bogus; see pagejit --help"},
       {"unknown subcommand", {"frobnicate"}, 1, "unknown subcommand frobnicate"},
       {"unknown flag of a subcommand", precompile({"--bogus"}), 1, "pagejit precompile: "},
-      {"no number", precompile({"--head-size", "abc"}), 1, "--head-size = abc"},
-      {"a number too large", precompile({"--head-size", "99999999999999"}), 1, "--head-size"},
+      {"no number", precompile({"--head-size", "abc"}), 1,
+       "--head-size abc: must be a whole number; see pagejit precompile"},
+      {"a number too large", precompile({"--head-size", "99999999999999"}), 1,
+       "--head-size 99999999999999: is too large"},
+      {"a real number", precompile({"--soft-cap", "x"}), 1, "--soft-cap x: must be a number;"},
+      {"levels", {"check", "--cascade", "x"}, 1, "--cascade x: must be a whole number"},
+      {"a data type with a slip", precompile({"--dtype", "bf61"}), 1, "did you mean bf16? See"},
+      {"a driver with a slip",
+       {"check", "--driver", "emulater"},
+       1,
+       "--driver: emulater: must be cuda, emulator or a driver library; did you mean emulator?"},
+      {"a driver that is a file", {"check", "--driver", "./emulater"}, 3, "./emulater cannot be"},
+      {"no kernels",
+       {"tune"},
+       1,
+       "which kernels is not said: give --model FILE, or --head-size and --group-size"},
+      {"help of nothing",
+       {"help", "cahce"},
+       1,
+       "help: unknown subcommand cahce; did you mean cache?"},
+      {"help of nothing below", {"help", "cache", "lss"}, 1, "did you mean ls?"},
+      {"two commands", {"version", "doctor"}, 1, "version: unexpected argument doctor"},
       {"head size", precompile({"--head-size", "100", "--group-size", "4", "--arch", "sm_80"}), 1,
        "head_size 100: must be a multiple of 8 in [8, 256], or 512"},
       {"block size",
@@ -193,6 +213,35 @@ TEST(CommandTest, DoctorSeesSlipsInVariables) {
   EXPECT_THAT(result.out, HasSubstr("warning  variable PAGEJIT_CACHEDIR: nothing reads it\n"));
   EXPECT_THAT(result.out, HasSubstr("did you mean PAGEJIT_CACHE_DIR?"));
   EXPECT_THAT(result.out, HasSubstr("problem  options: PAGEJIT_JIT=maybe: must be one of"));
+}
+
+TEST(CommandTest, DoctorKeepsTheVariablesThatAreLegal) {
+  CommandRunner runner;
+  runner.set_variable("HOME", runner.folder() + "/home");
+  runner.set_variable("PAGEJIT_JIT", "errr");
+  runner.set_variable("PAGEJIT_CACHE_DIR", runner.folder() + "/other");
+  runner.set_variable("PAGEJIT_TUNED", "perhaps");
+  const CommandResult result = runner.run({"doctor", "--nvrtc", "/nonexistent"});
+  EXPECT_THAT(result.out, HasSubstr("problem  options: PAGEJIT_JIT=errr: must be one of"));
+  EXPECT_THAT(result.out, HasSubstr("problem  options: PAGEJIT_TUNED=perhaps: must be one of"));
+  EXPECT_THAT(result.out, HasSubstr("cache directory: " + runner.folder() + "/other ("));
+  EXPECT_TRUE(std::filesystem::exists(runner.folder() + "/other/v1"));
+  EXPECT_FALSE(std::filesystem::exists(runner.folder() + "/home"));
+}
+
+TEST(CommandTest, HelpPrintsWhatTheFlagDoes) {
+  const CommandRunner runner;
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {}, {"inspect"}, {"cache", "ls"}, {"help"}, {"cache", "clear"}}) {
+    std::vector<std::string> by_flag = words;
+    by_flag.emplace_back("--help");
+    std::vector<std::string> by_word = words;
+    by_word.insert(by_word.begin(), "help");
+    const CommandResult help = runner.run(by_word);
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_EQ(help.err, "");
+    EXPECT_EQ(help.out, runner.run(by_flag).out);
+  }
 }
 
 TEST(CommandTest, JsonFileThatCannotBeWritten) {

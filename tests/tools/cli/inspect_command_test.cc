@@ -2,13 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "tests/tools/cli/command_runner.h"
 #include "tests/tools/cli/lost_output.h"
+#include "tests/tools/cli/pseudo_terminal.h"
 
 namespace pagejit::cli {
 namespace {
@@ -58,6 +61,28 @@ TEST(InspectCommandTest, TheProblemAndTheGpuAreThoseOfTheFlags) {
   EXPECT_EQ(json["pipeline"]["stages"], 3);
 }
 
+TEST(InspectCommandTest, AWindowIsThatOfTheFlagForASpecAndAnEntry) {
+  const CommandRunner runner;
+  const auto keys_of = [&](const std::vector<std::string>& arguments) {
+    const CommandResult result = runner.run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto json = nlohmann::json::parse(result.out, nullptr, false);
+    return json.is_object() ? json["roofline"]["keys"].get<int>() : -1;
+  };
+  EXPECT_EQ(keys_of(spec_with({"--window", "512", "--seq-len", "32768", "--json"})), 512);
+  const std::string text = "decode head_size=128 block_size=16 group_size=4 window=1";
+  const std::vector<std::string> by_text = {"inspect", "--spec",    text,    "--arch",
+                                            "sm_90a",  "--seq-len", "32768", "--json"};
+  EXPECT_EQ(keys_of(by_text), 32768) << "its size is not known";
+  std::vector<std::string> with_window = by_text;
+  with_window.insert(with_window.end(), {"--window", "512"});
+  EXPECT_EQ(keys_of(with_window), 512);
+  const CommandResult none =
+      runner.run({"inspect", "--spec", "decode", "--arch", "sm_90a", "--window", "512"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("--window 512: the kernel has no window"));
+}
+
 TEST(InspectCommandTest, OtherFamiliesByTheirText) {
   const CommandResult result =
       CommandRunner().run({"inspect", "--spec", "merge_states", "--arch", "sm_80"});
@@ -65,6 +90,15 @@ TEST(InspectCommandTest, OtherFamiliesByTheirText) {
   EXPECT_THAT(result.out, HasSubstr("no ring of stages"));
   EXPECT_THAT(result.out, HasSubstr("only of attention kernels"));
   EXPECT_THAT(result.out, HasSubstr("A100 SXM 80 GB"));
+  EXPECT_EQ(CommandRunner().run({"inspect", "merge_states", "--arch", "sm_80"}).out, result.out);
+}
+
+TEST(InspectCommandTest, OnATerminalEveryLineFits) {
+  std::string text = run_on_terminal(80, kSpec);
+  EXPECT_THAT(text, HasSubstr("\r\ntile 0  C"));
+  text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
+  std::istringstream lines(std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), ""));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST(InspectCommandTest, AnEntryAndItsCubinSayTheSame) {
@@ -159,7 +193,8 @@ TEST(InspectCommandTest, FilesThatAreNoCubinsAreRefused) {
     EXPECT_EQ(result.out, "");
     return result.err;
   };
-  EXPECT_THAT(error_of(runner.write_file("text", "not a cubin"), 1), HasSubstr("no ELF file"));
+  EXPECT_THAT(error_of(runner.write_file("text", "not a cubin"), 1),
+              HasSubstr("/text: cubin: no ELF file"));
   EXPECT_THAT(error_of(runner.write_file("empty", ""), 1), HasSubstr("no ELF file"));
   EXPECT_THAT(error_of("/bin/sh", 1), HasSubstr("not one of code for a GPU"));
   EXPECT_THAT(error_of(runner.folder() + "/none.cubin", 4), HasSubstr("none.cubin"));
@@ -178,7 +213,21 @@ TEST(InspectCommandTest, WrongFlagsAreRefusedWithWhatIsLegal) {
               HasSubstr("--arch is missing"));
   EXPECT_THAT(error_of({"inspect", "--spec", "merge_states", "--arch", "host"}),
               HasSubstr("must be one that gives a cubin"));
-  EXPECT_THAT(error_of({"inspect", "x.cubin", "--arch", "sm_90a"}), HasSubstr("excludes --arch"));
+  EXPECT_THAT(error_of({"inspect", runner.write_file("x.cubin", ""), "--arch", "sm_90a"}),
+              HasSubstr("excludes --arch"));
+  EXPECT_THAT(error_of({"inspect", "merge_state", "--arch", "sm_90a"}),
+              HasSubstr("merge_state: no such file or directory, nor the key of an entry, nor a "
+                        "spec, which begins with decode, few, "));
+  EXPECT_THAT(error_of({"inspect", "merge_state"}), HasSubstr("did you mean merge_states?"));
+  EXPECT_THAT(error_of({"inspect", "merge_states no=1", "--arch", "sm_90a"}),
+              HasSubstr("spec field"));
+  EXPECT_THAT(error_of({"inspect", "merge_states"}), HasSubstr("--arch is missing"));
+  EXPECT_THAT(error_of({"inspect", "--spec", "decod", "--arch", "sm_80"}),
+              HasSubstr("did you mean decode?"));
+  EXPECT_THAT(error_of(spec_with({"--gpu", "H20"})), HasSubstr("did you mean h200?"));
+  EXPECT_THAT(error_of(spec_with({"--gpu", "rtx490"})), HasSubstr("did you mean rtx4090?"));
+  EXPECT_THAT(error_of(spec_with({"--html", "-", "--json"})),
+              HasSubstr("both take the standard output"));
   EXPECT_THAT(error_of({"inspect", "--spec", "merge_states", "--head-size", "64"}),
               HasSubstr("--spec excludes"));
   EXPECT_THAT(error_of(spec_with({"--gpu", "a100-80"})), HasSubstr("does not run on it"));

@@ -2,12 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <pty.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
 
+#include "tests/tools/cli/pseudo_terminal.h"
 #include "tools/cli/text_table.h"
 
 namespace pagejit::cli {
@@ -21,28 +20,6 @@ Environment environment_of(Variables variables) {
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   };
 }
-
-class PseudoTerminal {
- public:
-  explicit PseudoTerminal(unsigned short columns) {
-    winsize size = {};
-    size.ws_col = columns;
-    size.ws_row = 24;
-    is_open_ = openpty(&master_, &slave_, nullptr, nullptr, &size) == 0;
-  }
-  ~PseudoTerminal() {
-    close(master_);
-    close(slave_);
-  }
-  bool is_open() const { return is_open_; }
-  int master() const { return master_; }
-  int slave() const { return slave_; }
-
- private:
-  bool is_open_ = false;
-  int master_ = -1;
-  int slave_ = -1;
-};
 
 TEST(TerminalTest, AFileHasNoWidthAndNoColour) {
   const int fd = open("/dev/null", O_WRONLY);
@@ -89,6 +66,42 @@ TEST(TerminalTest, TextIsCutBetweenCharacters) {
   EXPECT_EQ(wrapped("unbreakable x", 3), "unbreakable\nx");
 }
 
+TEST(TerminalTest, LinesAreFittedToATerminalOnly) {
+  const Terminal narrow = {.is_terminal = true, .width = 20};
+  EXPECT_EQ(fitted("one two three four five six\n", {}), "one two three four five six\n");
+  EXPECT_EQ(fitted("one two three four five six\nshort\n", narrow),
+            "one two three four\nfive six\nshort\n");
+  EXPECT_EQ(fitted("  one two three four five", narrow), "  one two three four\n  five");
+  EXPECT_EQ(fitted("ok       one two three four", narrow), "ok       one two\n         three four")
+      << "below the text";
+  EXPECT_EQ(fitted("* one two three four five", narrow, 4), "* one two three four\n    five");
+  EXPECT_EQ(fitted("a /path/that/is/longer/than/it b", narrow),
+            "a\n/path/that/is/longer/than/it\nb")
+      << "a word stays whole";
+  EXPECT_EQ(fitted("\n\na\n", narrow), "\n\na\n");
+}
+
+TEST(TextTableTest, ColumnsWithoutRoomFollowBelow) {
+  TextTable table({{"GPU"}, {"threads", Align::kRight}, {"registers", Align::kRight}, {"limit"}});
+  table.add_row({"H200 SXM", "1,024", "65,536", "shared memory"}, Style::kPlain);
+  const std::string whole = table.to_string();
+  EXPECT_EQ(table.to_string({.is_terminal = true, .width = 80}), whole);
+  TextTable wide({{"GPU"},
+                  {"of threads", Align::kRight},
+                  {"of registers", Align::kRight},
+                  {"of barriers", Align::kRight},
+                  {"limit"}});
+  wide.add_row({"H200 SXM 141 GB", "1,024", "65,536", "16", "shared memory"});
+  EXPECT_EQ(wide.to_string({.is_terminal = true, .width = 44}),
+            "GPU              of threads  of registers\n"
+            "---------------  ----------  ------------\n"
+            "H200 SXM 141 GB       1,024        65,536\n"
+            "\n"
+            "GPU              of barriers  limit\n"
+            "---------------  -----------  -------------\n"
+            "H200 SXM 141 GB           16  shared memory\n");
+}
+
 TEST(TextTableTest, TheWidestTextGivesWayOnATerminalOnly) {
   TextTable table({{"key"}, {"bytes", Align::kRight}, {"spec"}});
   table.add_row({"0123456789abcdef", "1,234,567", "decode q=bf16 kv=bf16 head_size=128"});
@@ -106,37 +119,13 @@ TEST(TextTableTest, TheWidestTextGivesWayOnATerminalOnly) {
             "0123456…  1,234,567  decode …\n");
 }
 
-// The command itself on a terminal. Its lines there end in "\r\n".
-std::string run_on_terminal(unsigned short columns, const char* no_color,
-                            std::vector<const char*> words) {
-  const PseudoTerminal pty(columns);
-  if (!pty.is_open()) return "";
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(pty.slave(), STDOUT_FILENO);
-    dup2(pty.slave(), STDERR_FILENO);
-    setenv("TERM", "xterm", 1);
-    unsetenv("COLUMNS");
-    unsetenv("NO_COLOR");
-    if (no_color != nullptr) setenv("NO_COLOR", no_color, 1);
-    words.insert(words.begin(), "pagejit");
-    words.push_back(nullptr);
-    execv(PAGEJIT_COMMAND, const_cast<char* const*>(words.data()));
-    _exit(127);
-  }
-  waitpid(child, nullptr, 0);  // a few hundred bytes fit the terminal's own buffer
-  std::string text(65536, '\0');
-  fcntl(pty.master(), F_SETFL, O_NONBLOCK);
-  const ssize_t count = read(pty.master(), text.data(), text.size());
-  text.resize(count > 0 ? static_cast<size_t>(count) : 0);
-  return text;
-}
-
 TEST(TerminalTest, TheCommandColoursAndWrapsOnATerminal) {
-  const std::string wrong = run_on_terminal(80, nullptr, {"frobnicate"});
+  const std::string wrong = run_on_terminal(80, {"frobnicate"});
   EXPECT_TRUE(wrong.starts_with("\x1b[1;31mpagejit:\x1b[0m unknown subcommand")) << wrong;
-  EXPECT_TRUE(run_on_terminal(80, "1", {"frobnicate"}).starts_with("pagejit: unknown")) << wrong;
-  const std::string help = run_on_terminal(70, nullptr, {"cache", "stats", "--help"});
+  EXPECT_TRUE(
+      run_on_terminal(80, {"frobnicate"}, {{"NO_COLOR", "1"}}).starts_with("pagejit: unknown"))
+      << wrong;
+  const std::string help = run_on_terminal(70, {"cache", "stats", "--help"});
   EXPECT_NE(help.find("The directory (PAGEJIT_CACHE_DIR;\r\n"), std::string::npos) << help;
 }
 

@@ -103,7 +103,8 @@ TEST(SpecFlagsTest, Defaults) {
 }
 
 TEST(SpecFlagsTest, SentencesForWhatIsMissingOrContradicts) {
-  EXPECT_EQ(error_of({}), "--model is missing; or give a spec (--head-size, --group-size)");
+  EXPECT_EQ(error_of({}),
+            "which kernels is not said: give --model FILE, or --head-size and --group-size");
   SpecFlags flags;
   flags.group_size = 4;
   EXPECT_EQ(error_of(flags), "--head-size is missing");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "generator/families.h"
+#include "generator/planner.h"
 #include "tests/tools/inspect/small_elf.h"
 #include "tools/inspect/inspection_json.h"
 #include "tools/inspect/inspection_text.h"
@@ -104,6 +105,34 @@ TEST(InspectionTest, WithoutADisassemblerTheRestIsThere) {
   EXPECT_EQ(json["roofline"], nullptr);
   EXPECT_THAT(json["sass"]["missing"].get<std::string>(), HasSubstr("/does/not/exist"));
   EXPECT_TRUE(is_well_formed(to_html(*inspection)));
+}
+
+TEST(InspectionTest, TextPageAndJsonSayWhatTheRooflineLeavesOut) {
+  Result<Inspection> made = inspect_small({});
+  ASSERT_TRUE(made);
+  Inspection& inspection = *made;
+  EXPECT_TRUE(inspection.caveats().empty());
+  const KernelSpec spec =
+      *parse_spec("decode head_size=128 block_size=16 group_size=4 window=1 custom_mask=1");
+  const KernelConfig config = *plan(spec, *parse_target("sm_90a"));
+  inspection.config = config;
+  inspection.gpu = *find_gpu("h200");
+  inspection.roofline = roofline_of(config, {.seq_len = 32768, .window = 512}, *inspection.gpu);
+  const std::string text = to_text(inspection);
+  const std::string page = to_html(inspection);
+  ASSERT_EQ(inspection.caveats().size(), 3u);
+  for (const std::string& sentence : inspection.caveats()) {
+    EXPECT_THAT(text, HasSubstr("\n" + sentence + "\n"));
+    EXPECT_THAT(page, HasSubstr("<p>" + sentence + "</p>"));
+  }
+  EXPECT_THAT(page, HasSubstr("every key within the window of 512 once, and operations of every "
+                              "pair, whatever the custom mask may hide"));
+  EXPECT_THAT(page, HasSubstr("these kernels use mma.sync"));
+  EXPECT_TRUE(is_well_formed(page));
+  const nlohmann::json json = to_json(inspection)["roofline"];
+  EXPECT_EQ(json["caveats"], nlohmann::json(inspection.caveats()));
+  EXPECT_EQ(json["window"], 512);
+  EXPECT_EQ(json["keys"], 512);
 }
 
 TEST(InspectionTest, OfSeveralKernelsOneIsNamed) {
