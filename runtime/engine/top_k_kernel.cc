@@ -105,7 +105,7 @@ Status TopKKernel::launch(const TopKArgs& args, Stream stream) const {
   return guarded([&] { return launch_top_k(*loaded_, args, stream); });
 }
 int TopKKernel::choose_num_splits(const TopKArgs& args) {
-  if (args.num_rows < 1 || args.k < 1) return 1;
+  if (args.num_rows < 1 || args.k < 1 || args.k > kMaxSplitTopK) return 1;
   return std::max(
       1, std::min(kWantedTopKCtas / args.num_rows, balanced_splits(args.num_columns, args.k)));
 }

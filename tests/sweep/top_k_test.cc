@@ -133,6 +133,8 @@ TEST_F(TopKTest, SplitsAreChosenByTheCounts) {
   EXPECT_EQ(splits(129, 163840, 2048), 1);
   EXPECT_EQ(splits(1, 4096, 2048), 1);
   EXPECT_EQ(splits(1, 2147418112, 1), 128);
+  EXPECT_EQ(splits(1, 2147418112, 16777215), 11);
+  EXPECT_EQ(splits(1, 2147418112, 16777216), 1) << "which launch() would refuse";
   EXPECT_EQ(splits(0, 0, 0), 1);
   TopKArgs args;
   args.num_rows = 1;
