@@ -7,14 +7,6 @@
 namespace pagejit::docs {
 namespace {
 
-struct Feature {
-  const char* name;  // as in the canonical text
-  void (*apply)(KernelSpec& spec);
-  char choice;  // features of one letter exclude each other by setting one field; ' ': a switch
-  const char* tests;
-};
-
-// Tests of one row: `Suite.Name`, "*" for any.
 constexpr Feature kFeatures[] = {
     {"causal=1", [](KernelSpec& s) { s.causality = Causality::kCausal; }, 'c',
      "`RaggedSweepTest.*`, `RaggedTest.*`"},
@@ -77,6 +69,8 @@ std::string queries_that(const std::function<bool(QueryLengths queries)>& holds)
 }
 
 }  // namespace
+
+std::span<const Feature> features() { return kFeatures; }
 
 std::string feature_tests() {
   std::string text = "| feature | tests on the emulator |\n| --- | --- |\n";

@@ -119,7 +119,9 @@ std::string support_tables() {
   text +=
       "## Features by type of K and V\n\n"
       "A cell names the kinds of queries that the feature is served for; `all`: one, few, many and "
-      "shared. `latent` and its forms have head sizes 576 and 512.\n\n";
+      "shared. `latent` and its forms have head sizes 576 and 512.\n"
+      "`FeatureTypeTest.*` runs the kernel of each cell with sm_90a's tiles, of each kind of "
+      "queries with `--all`; the tests below the tables look at a feature closely.\n\n";
   text += by_targets(targets, true, feature_table);
 
   text += feature_tests();

@@ -2,6 +2,7 @@
 // functions.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,15 @@ bool is_served(const KernelSpec& spec, const Target& target);
 
 // Multi-head latent attention in DeepSeek's sizes.
 void make_latent(KernelSpec& spec);
+
+// What a spec may ask for beside types and sizes.
+struct Feature {
+  const char* name;  // as in the canonical text
+  void (*apply)(KernelSpec& spec);
+  char choice;  // features of one letter exclude each other by setting one field; ' ': a switch
+  const char* tests;  // that look at it closely: `Suite.Name`, "*" for any
+};
+std::span<const Feature> features();
 
 // Tables for one target: head sizes, types of q and the result, features by type.
 std::string head_size_table(const Target& target);
