@@ -121,8 +121,7 @@ if [ "$sanitizers" = yes ]; then
   say "ThreadSanitizer tests: $(seconds_since "$begin") s, exit status $result"
 
   begin=$(now)
-  # And what of the library the fuzzers do not need: clang has to compile all of it.
-  build fuzz --target fuzzers pagejit_engine_objects pagejit_jit_objects
+  build fuzz --target fuzzers
   run_tests fuzz -L '^fuzz$'
   say "fuzzers, with their build: $(seconds_since "$begin") s, exit status $result"
 fi

@@ -1,11 +1,16 @@
-# cmake -DSOURCE=<repository> -DWORK=<folder> -DCOMPILER=<c++> [-DLAUNCHER=<program>] -P CheckSubproject.cmake
+# cmake -DSOURCE=<repository> -DOBJECTS=<build folder> -DWORK=<folder> -DCOMPILER=<c++> -P CheckSubproject.cmake
 #
 # Builds and runs parent/ with pagejit inside it: by add_subdirectory, shared (as it is where nothing is said) and static,
-# then by FetchContent, in one build folder, which therefore compiles the library once, without optimisation. The last one is
-# static and installed: $WORK/static is what CheckConsumer.cmake takes for the static package. It names no folder of here.
+# then by FetchContent, in one build folder. Of the library's sources those are compiled there that have debug information or
+# see fmt, which the parent has too; the other objects are those of OBJECTS, if they are called the same (take_object.sh).
+# The last one is static and installed: $WORK/static is what CheckConsumer.cmake takes for the static package. It names no
+# folder of here.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 set(build "${WORK}/build")
+set(ENV{OBJECTS} "${OBJECTS}")
+set(ENV{BELOW} "_deps/pagejit-build")
+set(ENV{COMPILED} "/(c_api/attention|format|logger|optional/.*)\\.cc\\.o$")
 file(REMOVE_RECURSE "${WORK}/own" "${WORK}/static")
 
 foreach(case IN ITEMS shared_subdirectory static_subdirectory static_fetch_content)
@@ -20,7 +25,7 @@ foreach(case IN ITEMS shared_subdirectory static_subdirectory static_fetch_conte
     list(APPEND options -DPAGEJIT_INSTALL=ON)
   endif()
   run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}/parent" -B "${build}" "-DMODE=${mode}"
-    "-DPAGEJIT_SOURCE=${SOURCE}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}"
+    "-DPAGEJIT_SOURCE=${SOURCE}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CURRENT_LIST_DIR}/take_object.sh"
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O0 ${options})
   run(${CMAKE_COMMAND} --build "${build}" --target parent)
   run("${build}/parent")

@@ -1,6 +1,7 @@
 #!/bin/sh
-# OBJECTS=BUILD take_object.sh COMPILER ARGUMENT...: a compiler launcher for ninja. Takes the object from the build folder
-# BUILD, which has it at the same place, and compiles where it has none.
+# OBJECTS=BUILD [BELOW=FOLDER] [COMPILED=REGEX] take_object.sh COMPILER ARGUMENT...: a compiler launcher for ninja. Takes the
+# object from the build folder BUILD, which has it at the same place, but for FOLDER/ before it, and compiles where it has
+# none, or where the object's name matches REGEX.
 set -eu
 object='' dependencies='' previous=''
 for argument in "$@"; do
@@ -14,6 +15,8 @@ case $object in
   *.o) ;;
   *) exec "$@" ;;
 esac
-[ -f "$OBJECTS/$object" ] || exec "$@"
-cp "$OBJECTS/$object" "$object"
+taken="$OBJECTS/${object#"${BELOW:-.}/"}"
+[ -f "$taken" ] || exec "$@"
+[ -z "${COMPILED:-}" ] || ! echo "$object" | grep -qE "$COMPILED" || exec "$@"
+cp "$taken" "$object"
 [ -z "$dependencies" ] || echo "$object:" >"$dependencies"
