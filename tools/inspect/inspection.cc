@@ -140,6 +140,8 @@ Result<Inspection> inspect(const Subject& subject, const InspectOptions& options
       result.roofline =
           roofline_of(std::get<KernelConfig>(*result.config), options.problem, *result.gpu);
     }
+  } else if (result.config && result.gpu) {
+    result.unit_roofline = unit_roofline_of(*result.config, *result.gpu);
   }
   add_sass(subject, options, &result);
   return result;

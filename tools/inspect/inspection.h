@@ -14,6 +14,7 @@
 #include "tools/inspect/occupancy.h"
 #include "tools/inspect/roofline.h"
 #include "tools/inspect/sass.h"
+#include "tools/inspect/unit_roofline.h"
 
 namespace pagejit::inspect {
 
@@ -57,9 +58,9 @@ struct Inspection {
   uint64_t code_bytes = 0;
   std::vector<std::string> contradictions;  // between the log and the cubin, a sentence each
   std::vector<GpuOccupancy> occupancy;      // by GPU that it runs on
-  // Of attention kernels, on `gpu`.
   std::optional<Gpu> gpu;
-  std::optional<Roofline> roofline;
+  std::optional<Roofline> roofline;           // of attention kernels, on `gpu`
+  std::optional<UnitRoofline> unit_roofline;  // of the others
   std::optional<SassListing> sass;
   std::string no_sass;  // why there is none
 
@@ -67,8 +68,9 @@ struct Inspection {
     const auto* attention = config ? std::get_if<KernelConfig>(&*config) : nullptr;
     return attention == nullptr ? nullptr : &attention->spec;
   }
-  // roofline_caveats(); none where there is no roofline.
+  // Of the roofline; none where there is none.
   std::vector<std::string> caveats() const {
+    if (unit_roofline) return unit_roofline_caveats(*unit_roofline, *gpu);
     if (!roofline) return {};
     return roofline_caveats(*roofline, std::get<KernelConfig>(*config), *gpu);
   }

@@ -71,7 +71,24 @@ json gpu_of(const Gpu& gpu) {
   return result;
 }
 
+json unit_roofline_of(const Inspection& i) {
+  const UnitRoofline& r = *i.unit_roofline;
+  json result = {{"gpu", gpu_of(*i.gpu)},
+                 {"unit", r.work.unit},
+                 {"read_bytes", r.work.read_bytes},
+                 {"written_bytes", r.work.written_bytes},
+                 {"flops", r.work.flops},
+                 {"memory_ns", r.memory_ns},
+                 {"product_ns", nullptr},
+                 {"limit_ns", r.limit_ns()},
+                 {"limit", r.is_memory_bound() ? "memory" : "products"},
+                 {"caveats", i.caveats()}};
+  if (r.compute_ns > 0) result["product_ns"] = r.compute_ns;
+  return result;
+}
+
 json roofline_of(const Inspection& i) {
+  if (i.unit_roofline) return unit_roofline_of(i);
   if (!i.roofline) return nullptr;
   const Roofline& r = *i.roofline;
   const Problem& p = r.problem;

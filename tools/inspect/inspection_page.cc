@@ -160,9 +160,8 @@ std::string code_section(const Inspection& i) {
 }
 
 std::string roofline_section(const Inspection& i) {
-  if (!i.roofline) return "";
-  std::string html =
-      roofline_svg(i) + preformatted(explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu));
+  if (!i.roofline && !i.unit_roofline) return "";
+  std::string html = roofline_svg(i) + preformatted(explained_roofline(i));
   for (const std::string& sentence : i.caveats()) html += paragraph(sentence);
   return section("Roofline on " + std::string(i.gpu->title), html);
 }

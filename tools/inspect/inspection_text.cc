@@ -64,22 +64,24 @@ std::string sass_text(const Inspection& i, const cli::Terminal& terminal) {
 }
 
 std::string roofline_text(const Inspection& i) {
-  if (i.attention_spec() == nullptr) {
-    return heading("Roofline") + (i.config
-                                      ? "only of attention kernels\n"
-                                      : "it takes a spec: of a bare cubin no problem is known\n");
+  if (!i.config) {
+    return heading("Roofline") + "it takes a spec: of a bare cubin no problem is known\n";
   }
-  if (!i.roofline) {
+  if (!i.gpu) {
     return heading("Roofline") + "no GPU that runs " + i.target.to_string() +
            " is in the table of GPUs\n";
   }
-  std::string text = heading("Roofline on " + std::string(i.gpu->title)) +
-                     explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu);
+  std::string text = heading("Roofline on " + std::string(i.gpu->title)) + explained_roofline(i);
   for (const std::string& sentence : i.caveats()) text += sentence + "\n";
   return text;
 }
 
 }  // namespace
+
+std::string explained_roofline(const Inspection& i) {
+  if (i.unit_roofline) return explain_unit_roofline(*i.unit_roofline, *i.gpu);
+  return i.roofline ? explain_roofline(*i.roofline, *i.attention_spec(), *i.gpu) : "";
+}
 
 Table resource_table(const Inspection& i) {
   Table table = {{"resource", "value", "from"}};

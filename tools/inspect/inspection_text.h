@@ -17,6 +17,8 @@ using Table = std::vector<std::vector<std::string>>;
 Table resource_table(const Inspection& inspection);   // what, how much, where it was read
 Table occupancy_table(const Inspection& inspection);  // a row for each GPU
 Table mix_table(const Inspection& inspection);        // classes, of the kernel and its main loop
+// The formulas of its roofline, a line each; "" where there is none.
+std::string explained_roofline(const Inspection& inspection);
 // "279 instructions and 9 no-operations, 0x0c50 to 0x1e40; ..."; "" where it has no loop.
 std::string describe_main_loop(const Inspection& inspection);
 
