@@ -71,7 +71,7 @@ std::string HelpFormatter::make_usage(const CLI::App* command, std::string name)
 }
 
 std::string HelpFormatter::make_footer(const CLI::App* command) const {
-  const std::string footer = CLI::Formatter::make_footer(command);
+  std::string footer = CLI::Formatter::make_footer(command);
   if (terminal_.width == 0) return footer;
   std::istringstream lines(footer);
   std::string text, paragraph;

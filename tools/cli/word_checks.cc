@@ -128,7 +128,7 @@ bool begins_spec(const std::string& word) {
 std::string spec_beginnings() { return listed(first_words_of_specs()); }
 
 std::string malformed_value(const CLI::App& app, const CLI::ConversionError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string beginning = "Could not convert: ";
   const size_t equals = text.find(" = ");
   if (!text.starts_with(beginning) || equals == std::string::npos) return text;
