@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/docs/support_tables.h"
-#include "tests/sweep/error_summary.h"
+#include "tests/sweep/sweep_cases.h"
 #include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
 
@@ -16,27 +16,7 @@ namespace pagejit {
 namespace {
 
 class FeatureTypeTest : public DeviceTest,
-                        public testing::WithParamInterface<std::tuple<int, DataType>> {
- protected:
-  void expect_right(const KernelSpec& spec) {
-    CheckOptions options;
-    options.batch.num_kv_heads = 2;
-    options.batch.seq_lens = {17, 0, 130, 70, 1};
-    if (spec.queries != QueryLengths::kOne) {
-      options.batch.query_lens = {2, 1, 9, 0, 1};
-      options.batch.unused_queries = 1;
-    }
-    options.batch.window_left = 21;
-    options.batch.window_right = 5;
-    options.batch.chunk_size = 48;
-    options.batch.seed = 7;
-    options.num_splits = 2;
-    const Result<CheckReport> result = run_check(engine(), session(), spec, options);
-    ASSERT_TRUE(result.is_ok()) << canonical_text(spec) << ": " << result.status().to_string()
-                                << report();
-    expect_passed(*result, canonical_text(spec));
-  }
-};
+                        public testing::WithParamInterface<std::tuple<int, DataType>> {};
 
 TEST_P(FeatureTypeTest, IsRightForAllQueriesThatItIsServedFor) {
   const auto& [index, type] = GetParam();
@@ -51,7 +31,12 @@ TEST_P(FeatureTypeTest, IsRightForAllQueriesThatItIsServedFor) {
   if (!run_all() && !specs.empty()) {
     specs = {specs[static_cast<size_t>(index + static_cast<int>(type)) % specs.size()]};
   }
-  for (const KernelSpec& spec : specs) expect_right(spec);
+  for (const KernelSpec& spec : specs) {
+    CheckOptions options = small_check(spec);
+    options.num_splits = 2;
+    options.batch.seed = 7;
+    expect_passes(spec, options);
+  }
 }
 
 std::string name_of(const testing::TestParamInfo<std::tuple<int, DataType>>& info) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/generator/spec_space.h"
-#include "tests/sweep/error_summary.h"
+#include "tests/sweep/sweep_cases.h"
 #include "tests/sweep/sweep_main.h"
 #include "tests/sweep/test_device.h"
 
@@ -32,25 +32,13 @@ void SpecSweepTest::check_a_spec(KernelSpec (&draw)(SplitMix64&)) {
     status = engine().prepare(spec, 0).status();
   } while (status.code() == StatusCode::kUnsupported);
   ASSERT_TRUE(status) << canonical_text(spec) << ": " << status.to_string();
-  CheckOptions options;
-  options.batch.num_kv_heads = 2;
-  options.batch.seq_lens = {17, 0, 130, 70, 1};
-  if (spec.queries != QueryLengths::kOne) {
-    options.batch.query_lens = {2, 1, 9, 0, 1};
-    options.batch.unused_queries = 1;
-  }
+  CheckOptions options = small_check(spec);
   options.batch.layout = static_cast<CacheLayout>(rng.below(5));
   options.batch.logits = static_cast<LogitRegime>(rng.below(4));
   options.batch.per_head_scales = rng.below(2) == 0;
-  options.batch.window_left = 21;
-  options.batch.window_right = 5;
-  options.batch.chunk_size = 48;
   options.batch.seed = rng.next();
   options.num_splits = static_cast<int>(rng.below(4));
-  const Result<CheckReport> result = run_check(engine(), session(), spec, options);
-  ASSERT_TRUE(result.is_ok()) << canonical_text(spec) << ": " << result.status().to_string()
-                              << report();
-  expect_passed(*result, canonical_text(spec));
+  expect_passes(spec, options);
 }
 
 TEST_P(SpecSweepTest, IsAsCloseToFloat64AsTheNaiveComputation) { check_a_spec(draw_legal_spec); }

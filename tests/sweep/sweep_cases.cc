@@ -122,4 +122,18 @@ std::vector<SweepCase> all_cases() {
   return cases;
 }
 
+CheckOptions small_check(const KernelSpec& spec) {
+  CheckOptions options;
+  options.batch.num_kv_heads = 2;
+  options.batch.seq_lens = {17, 0, 130, 70, 1};
+  if (spec.queries != QueryLengths::kOne) {
+    options.batch.query_lens = {2, 1, 9, 0, 1};
+    options.batch.unused_queries = 1;
+  }
+  options.batch.window_left = 21;
+  options.batch.window_right = 5;
+  options.batch.chunk_size = 48;
+  return options;
+}
+
 }  // namespace pagejit

@@ -48,4 +48,7 @@ const std::vector<SweepCase>& pairwise_cases();
 // 12 head sizes x 8 block sizes x 9 groups x 2 types.
 std::vector<SweepCase> all_cases();
 
+// A few short sequences, one of them empty, with sizes for whatever mask the spec has.
+CheckOptions small_check(const KernelSpec& spec);
+
 }  // namespace pagejit

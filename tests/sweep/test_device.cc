@@ -199,9 +199,9 @@ CheckReport DeviceTest::launch_and_compare(const Kernel& kernel, DeviceBatch& de
 
 void DeviceTest::expect_passes(const KernelSpec& spec, const CheckOptions& options) {
   const Result<CheckReport> result = run_check(engine(), session(), spec, options);
-  ASSERT_TRUE(result.is_ok()) << result.status().to_string() << result.status().detail()
-                              << report();
-  expect_passed(*result);
+  ASSERT_TRUE(result.is_ok()) << canonical_text(spec) << ": " << result.status().to_string()
+                              << result.status().detail() << report();
+  expect_passed(*result, canonical_text(spec));
 }
 
 bool DeviceTest::lacks_memory(const Status& status) const {
