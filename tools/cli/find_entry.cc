@@ -1,8 +1,19 @@
 #include "tools/cli/find_entry.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "cache/sha256.h"
+
 namespace pagejit::cli {
+
+bool begins_key(const std::string& text) {
+  constexpr const char* kHexDigits = "0123456789abcdef";
+  const size_t digits = std::min(text.find_first_not_of(kHexDigits), text.size());
+  if (digits == text.size()) return !text.empty();
+  return digits == 2 * sizeof(cache::Digest) && text[digits] == '.' &&
+         text.find_first_not_of(kHexDigits, digits + 1) == std::string::npos;
+}
 
 Result<std::string> find_entry(cache::CacheMaintenance& directory, const std::string& key) {
   const Result<std::vector<cache::ListedEntry>> entries = directory.list(/*with_metadata=*/false);

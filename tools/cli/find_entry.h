@@ -8,6 +8,10 @@
 
 namespace pagejit::cli {
 
+// Whether `text` may be a key or the beginning of one: hex digits of the source's digest, and
+// behind a full stop those of the compiler's, as `pagejit key` prints them.
+bool begins_key(const std::string& text);
+
 // The file's name, for CacheMaintenance::read(). kNotFound where none or several begin with `key`.
 Result<std::string> find_entry(cache::CacheMaintenance& directory, const std::string& key);
 

@@ -41,6 +41,8 @@ struct InspectFlags {
   EngineFlags engine;
   std::string arch;
   inspect::InspectOptions options;
+  std::vector<std::string> of_problem;  // the flags given that say the problem of attention,
+  std::vector<std::string> of_cubin;    // and that say what only a cubin does not tell
   std::optional<int> threads;
   std::optional<int> dynamic_shared_bytes;
   std::string html;
@@ -152,10 +154,6 @@ Result<inspect::Subject> read_entry(const InspectFlags& flags) {
   return subject;
 }
 
-bool is_key(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
-}
-
 // What is no file and no key: the text of a spec, or a mistake.
 Result<inspect::Subject> compile_text(InspectFlags flags) {
   flags.spec_text = std::exchange(flags.what, "");
@@ -174,7 +172,7 @@ Result<inspect::Subject> find_subject(const InspectFlags& flags) {
   if (flags.what.empty()) return compile_spec(flags);
   std::error_code error;
   const bool exists = std::filesystem::exists(flags.what, error);
-  const bool is_entry = !exists && is_key(flags.what);
+  const bool is_entry = !exists && begins_key(flags.what);
   if (!exists && !is_entry && flags.spec_text.empty()) return compile_text(flags);
   if (has_spec(flags.spec) || !flags.spec_text.empty() || !flags.arch.empty()) {
     return usage(flags.what +
@@ -193,6 +191,25 @@ Result<inspect::Subject> find_subject(const InspectFlags& flags) {
   return subject;
 }
 
+// A flag that would change nothing is refused.
+Status check_use_of(const InspectFlags& flags, const inspect::Subject& subject) {
+  // An entry's source is not always known, its metadata is.
+  const bool is_cubin = !subject.source && !subject.report;
+  if (!is_cubin && !flags.of_cubin.empty()) {
+    return usage(flags.of_cubin.front() + ": is for a cubin's file; a spec and an entry tell it");
+  }
+  const bool is_attention =
+      subject.source && std::holds_alternative<KernelConfig>(subject.source->config);
+  if (!is_attention && !flags.of_problem.empty()) {
+    return usage(flags.of_problem.front() +
+                 (subject.source ? ": is for attention; the roofline of the other kernels is that "
+                                   "of one unit of their work"
+                                 : ": is for the roofline of a spec; which this cubin is of is not "
+                                   "known"));
+  }
+  return Status::ok();
+}
+
 // A stored entry that is corrupt fails a verification; a file that is no cubin is wrong input.
 ExitCode exit_code_of_corrupt(const Status& status, bool is_entry) {
   if (status.code() != StatusCode::kDataCorrupt) return exit_code_of(status);
@@ -206,6 +223,7 @@ void print_inspection(InspectFlags flags, CommandContext& context) {
   }
   const Result<inspect::Subject> subject = find_subject(flags);
   if (!subject) return context.fail(subject.status(), exit_code_of_corrupt(subject.status(), true));
+  if (const Status status = check_use_of(flags, *subject); !status) return context.fail(status);
   flags.options.environment = process_environment();
   const Result<inspect::Inspection> inspection = inspect::inspect(*subject, flags.options);
   if (!inspection) {
@@ -226,6 +244,12 @@ void print_inspection(InspectFlags flags, CommandContext& context) {
   } else {
     context.out << inspect::to_text(*inspection, context.out_terminal);
   }
+}
+
+// Those of `names` that the command line has.
+std::vector<std::string> given_of(const CLI::App& command, std::vector<std::string> names) {
+  std::erase_if(names, [&](const std::string& name) { return command.count(name) == 0; });
+  return names;
 }
 
 void add_problem_flags(CLI::App& command, InspectFlags* flags) {
@@ -315,7 +339,10 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
           "  pagejit inspect kernel.cubin --dynamic-shared 65536\n"
           "  pagejit inspect 3f9a0c --json\n\n") +
       kExitCodeHelp);
-  command->callback([flags, &context] {
+  command->callback([flags, command, &context] {
+    flags->of_problem =
+        given_of(*command, {"--batch", "--seq-len", "--query-len", "--num-kv-heads", "--window"});
+    flags->of_cubin = given_of(*command, {"--kernel", "--threads", "--dynamic-shared"});
     flags->options.problem.num_kv_heads = flags->spec.num_kv_heads.value_or(0);
     flags->options.problem.window = flags->spec.window.value_or(0);
     print_inspection(*flags, context);

@@ -117,6 +117,7 @@ TEST(InspectCommandTest, AnEntryAndItsCubinSayTheSame) {
   EXPECT_EQ(entry["origin"], "entry " + key);
   EXPECT_EQ(entry["resources"]["dynamic_shared_bytes"]["from"], "configuration");
   EXPECT_TRUE(entry["roofline"].is_object());
+  EXPECT_EQ(runner.run({"inspect", key, "--json"}).out, of_entry.out) << "the whole key, " << key;
 
   const std::string file = runner.folder() + "/kernel.cubin";
   ASSERT_EQ(runner.run({"cache", "extract", key, "-o", file}).exit_code, 0);
@@ -234,6 +235,38 @@ TEST(InspectCommandTest, WrongFlagsAreRefusedWithWhatIsLegal) {
   EXPECT_THAT(error_of(spec_with({"--gpu", "a100-80"})), HasSubstr("does not run on it"));
   EXPECT_THAT(error_of(spec_with({"--gpu", "gtx"})), HasSubstr("known are t4"));
   EXPECT_THAT(error_of(spec_with({"--batch", "0"})), HasSubstr("--batch 0: must be 1 to"));
+}
+
+TEST(InspectCommandTest, FlagsThatWouldChangeNothingAreRefused) {
+  const CommandRunner runner;
+  const auto error_of = [&](std::vector<std::string> arguments,
+                            const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = runner.run(arguments);
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  const std::vector<std::string> other_family = {"inspect", "merge_states", "--arch", "sm_80"};
+  for (const char* flag : {"--batch", "--seq-len", "--query-len", "--num-kv-heads", "--window"}) {
+    EXPECT_THAT(error_of(other_family, {flag, "2"}), HasSubstr(flag + std::string(": is for "
+                                                                                  "attention")));
+  }
+  for (const char* flag : {"--kernel", "--threads", "--dynamic-shared"}) {
+    EXPECT_THAT(error_of(kSpec, {flag, "2"}), HasSubstr(flag + std::string(": is for a cubin")));
+  }
+  const std::string file = runner.folder() + "/kernel.cubin";
+  ASSERT_EQ(
+      runner.run({"precompile", "--head-size", "128", "--group-size", "4", "--arch", "sm_90a"})
+          .exit_code,
+      0);
+  const auto list = nlohmann::json::parse(runner.run({"cache", "ls", "--json"}).out);
+  const std::string key = list.at(0)["key"];
+  ASSERT_EQ(runner.run({"cache", "extract", key, "-o", file}).exit_code, 0);
+  EXPECT_THAT(error_of({"inspect", file}, {"--batch", "2"}),
+              HasSubstr("--batch: is for the roofline of a spec"));
+  EXPECT_THAT(error_of({"inspect", key}, {"--threads", "128"}),
+              HasSubstr("--threads: is for a cubin"));
 }
 
 }  // namespace
