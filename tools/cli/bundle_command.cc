@@ -48,7 +48,7 @@ Result<std::unique_ptr<cache::Bundle>> open_to_look(const std::string& path,
 }
 
 std::string count_text(uint64_t count) {
-  return format_count(static_cast<int64_t>(count)) + (count == 1 ? " kernel" : " kernels");
+  return format_count_of(static_cast<int64_t>(count), "kernel", "kernels");
 }
 
 // "5 kernels, 230,912 bytes, digest 0123...".

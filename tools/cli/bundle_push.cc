@@ -202,7 +202,7 @@ class Push {
     return format_count(static_cast<int64_t>(counts_[result]));
   }
   static std::string count_text(size_t count) {
-    return format_count(static_cast<int64_t>(count)) + (count == 1 ? " kernel" : " kernels");
+    return format_count_of(static_cast<int64_t>(count), "kernel", "kernels");
   }
 
   const PushFlags& flags_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/cli/commands.h"
+#include "tools/cli/text_table.h"
 #include "tools/cli/word_checks.h"
 #include "tools/cli/work_flags.h"
 #include "tools/manifest/kernel_list.h"
@@ -70,9 +71,9 @@ void lint(const ManifestFlags& flags, CommandContext& context) {
     context.out << dump({{"manifest", flags.file}, {"kernels", read->kernels.size()}}) << "\n";
     return;
   }
-  context.out << fitted(flags.file + ": " + std::to_string(read->kernels.size()) +
-                            (read->kernels.size() == 1 ? " kernel" : " kernels") + "\n",
-                        context.out_terminal);
+  context.out << fitted(
+      flags.file + ": " + format_count_of(std::ssize(read->kernels), "kernel", "kernels") + "\n",
+      context.out_terminal);
 }
 
 void print_difference(char sign, const manifest::ListedKernel& kernel, const ManifestFlags& flags,

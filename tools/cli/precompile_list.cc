@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "tools/cli/text_table.h"
 #include "tools/cli/work_flags.h"
 #include "tools/manifest/kernel_list.h"
 #include "tools/manifest/manifest.h"
@@ -51,7 +52,7 @@ Status add_work(const ListFlags& flags, Engine& engine, PrecompileList* list) {
 }
 
 std::string describe(const std::string& path, size_t kept, size_t all) {
-  std::string text = path + ": " + std::to_string(all) + (all == 1 ? " kernel" : " kernels");
+  std::string text = path + ": " + format_count_of(static_cast<int64_t>(all), "kernel", "kernels");
   if (kept != all) text += ", " + std::to_string(kept) + " of them for --arch";
   return text + "\n";
 }

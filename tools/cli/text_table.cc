@@ -132,4 +132,8 @@ std::string format_count(int64_t value) {
   return text;
 }
 
+std::string format_count_of(int64_t count, const std::string& one, const std::string& many) {
+  return format_count(count) + " " + (count == 1 ? one : many);
+}
+
 }  // namespace pagejit::cli

@@ -54,5 +54,7 @@ std::string format_ms(double ms);
 std::string format_error(double value);
 // "1,234,567".
 std::string format_count(int64_t value);
+// "1 entry", "1,234 entries".
+std::string format_count_of(int64_t count, const std::string& one, const std::string& many);
 
 }  // namespace pagejit::cli

@@ -70,7 +70,7 @@ TEST_F(CacheCommandTest, StatsAndListForPeopleAndForPrograms) {
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
   EXPECT_THAT(listed.out, HasSubstr(key.substr(0, 16)));
   EXPECT_THAT(listed.out, HasSubstr("head_size=64"));
-  EXPECT_THAT(listed.out, HasSubstr("1 entries"));
+  EXPECT_THAT(listed.out, HasSubstr("1 entry, "));
   const json list = json::parse(cache({"ls", "--json"}).out);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_EQ(list[0]["key"], key);
@@ -121,7 +121,7 @@ TEST_F(CacheCommandTest, GarbageCollectionAndClearMakeRoom) {
   EXPECT_TRUE(std::filesystem::exists(path_of(key)));
   const CommandResult cleared = cache({"clear"});
   EXPECT_EQ(cleared.exit_code, 0) << cleared.err;
-  EXPECT_THAT(cleared.out, HasSubstr("removed 1 files"));
+  EXPECT_THAT(cleared.out, HasSubstr("removed 1 file, "));
   EXPECT_FALSE(std::filesystem::exists(path_of(key)));
   EXPECT_EQ(cache({"stats"}).exit_code, 0);
 }

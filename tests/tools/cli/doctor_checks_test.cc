@@ -211,7 +211,7 @@ TEST_F(DoctorLayersTest, BundlesAreComparedWithTheGpus) {
   const Finding finding = bundle_finding(path, {86, 90, 90});
   EXPECT_EQ(finding.level, FindingLevel::kWarning);
   EXPECT_THAT(finding.text,
-              HasSubstr("1 kernels, 1 for sm_80; none for this machine's GPUs of 9.0"));
+              HasSubstr("1 kernel, 1 for sm_80; none for this machine's GPUs of 9.0"));
 }
 
 TEST_F(DoctorLayersTest, ReadOnlyDirectoriesThatCannotBeUsedAreSaid) {
