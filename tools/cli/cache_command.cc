@@ -1,6 +1,7 @@
 // `pagejit cache`: the cache directory as a whole. It makes no kernel and needs no compiler.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -47,6 +48,11 @@ std::unique_ptr<cache::CacheMaintenance> open_directory(const CacheFlags& flags,
     return nullptr;
   }
   if (max_bytes != nullptr) *max_bytes = options->cache_max_bytes;
+  // No failure: it is so before the first kernel, but also where the name is wrong.
+  std::error_code error;
+  if (!std::filesystem::exists(choice->path, error) && !error) {
+    context.note(choice->path + ": there is no such directory yet");
+  }
   cache::MaintenanceOptions maintenance;
   maintenance.directory = *choice;
   maintenance.read_only = read_only;

@@ -57,10 +57,19 @@ TEST_F(CacheCommandTest, KeyNamesTheEntryThatPrecompileStores) {
   }
 }
 
+TEST_F(CacheCommandTest, ADirectoryThatIsNotThereIsSaidToBeNone) {
+  for (const char* command : {"stats", "ls", "verify", "gc", "clear"}) {
+    const CommandResult none = cache({command});
+    EXPECT_EQ(none.exit_code, 0) << command << none.err;
+    EXPECT_THAT(none.err, HasSubstr("there is no such directory yet")) << command;
+  }
+}
+
 TEST_F(CacheCommandTest, StatsAndListForPeopleAndForPrograms) {
   const std::string key = precompile();
   const CommandResult stats = cache({"stats"});
   EXPECT_EQ(stats.exit_code, 0) << stats.err;
+  EXPECT_EQ(stats.err, "");
   EXPECT_THAT(stats.out, HasSubstr("  of compiler " + key.substr(65)));
   const json counts = json::parse(cache({"stats", "--json"}).out);
   EXPECT_EQ(counts["entries"]["files"], 1);
