@@ -86,7 +86,7 @@ int64_t cache_index(const Batch& batch, bool is_value, int64_t slot, int head, i
 // The result of one row against what it should be; marks the bytes it looked at.
 struct CacheImage {
   const std::vector<uint8_t>& bytes;
-  std::vector<uint8_t> touched;
+  std::vector<uint8_t>& touched;
 };
 
 float scale_of_row(const CacheWriteSpec& spec, const std::vector<float>& row) {
@@ -142,7 +142,7 @@ std::string compare_row(const Batch& batch, CacheImage& image, bool is_value, in
 
 std::string compare_cache(const Batch& batch, bool is_value, const std::vector<uint8_t>& bytes,
                           const std::vector<float>& scales, std::vector<uint8_t>& touched) {
-  CacheImage image{bytes, std::move(touched)};
+  CacheImage image{bytes, touched};
   for (int token = 0; token < batch.options.num_tokens; ++token) {
     if (batch.slots[static_cast<size_t>(token)] < 0) continue;
     for (int head = 0; head < batch.options.num_kv_heads; ++head) {
@@ -150,7 +150,6 @@ std::string compare_cache(const Batch& batch, bool is_value, const std::vector<u
       if (!fault.empty()) return fault;
     }
   }
-  touched = std::move(image.touched);
   return "";
 }
 
