@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the format of the C++ and C sources with clang-format; with --tidy also runs clang-tidy (some seconds a file), with
+# Checks the format of the C++ and C sources with clang-format; with --tidy also runs clang-tidy (some 15 s a file), with
 # --fix rewrites the files instead. Where clang-format is missing or not the version whose format this is, the format is not
 # checked, and that is said; what was asked for by an option and cannot be done fails. With PAGEJIT_TEST_REQUIRE_COMPILERS
 # a missing clang-format fails too.
@@ -43,7 +43,7 @@ if [ "$mode" = tidy ]; then
   # As clang compiles them: all but the fuzzers, and those.
   cmake --preset debug -B build/tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
   cmake --preset fuzz -B build/tidy_fuzz -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
-  printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/|d; /\.cc$/p' | tidy build/tidy || status=1
+  printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/|d; /\.cc\{0,1\}$/p' | tidy build/tidy || status=1
   printf '%s\n' "${files[@]}" | sed -n '\|^tests/fuzz/.*\.cc$|p' | tidy build/tidy_fuzz || status=1
 fi
 exit $status
