@@ -165,3 +165,4 @@ if [ "$status" -ne 0 ]; then
   grep '^-- ' "$failures" || true
   fail "tests failed"
 fi
+say "every part passed"

@@ -12,7 +12,6 @@ import json
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 
 ASSIGNMENT = re.compile(r"(PAGEJIT_[A-Z_0-9]+)=")
@@ -32,10 +31,8 @@ def code_lines(text: str):
 class Repository:
     def __init__(self, root: pathlib.Path):
         self.root = root
-        names = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False).stdout.split()
-        if not names:  # not from git
-            skipped = (".git", ".deps", "build", "out")
-            names = [str(p.relative_to(root)) for p in root.rglob("*") if p.relative_to(root).parts[0] not in skipped]
+        files = [*root.glob("*"), *(file for folder in FOLDERS for file in (root / folder).rglob("*"))]
+        names = [str(file.relative_to(root)) for file in files]
         self.documents = [name for name in names if name.endswith(".md")]
         self.cmake = self.read_all(names, r"(CMakeLists\.txt|\.cmake)$")
         sources = [name for name in names if not name.startswith("tests/docs/")]

@@ -47,13 +47,9 @@ Result<std::unique_ptr<cache::Bundle>> open_to_look(const std::string& path,
   return cache::Bundle::open_file(path, options);
 }
 
-std::string count_text(uint64_t count) {
-  return format_count_of(static_cast<int64_t>(count), "kernel", "kernels");
-}
-
 // "5 kernels, 230,912 bytes, digest 0123...".
 std::string summary(const cache::Bundle& bundle) {
-  return count_text(bundle.num_entries()) + ", " +
+  return format_kernels(bundle.num_entries()) + ", " +
          format_count(static_cast<int64_t>(bundle.size())) + " bytes, digest " +
          cache::to_hex(bundle.digest());
 }
@@ -68,7 +64,7 @@ void write_bundle(const BundleBuilder& builder, const std::string& output,
 }
 
 void warn_of_left_out(uint64_t count, const char* why, CommandContext& context) {
-  if (count > 0) context.note("left out " + count_text(count) + ": " + why);
+  if (count > 0) context.note("left out " + format_kernels(count) + ": " + why);
 }
 
 void create(const BundleFlags& flags, CommandContext& context) {

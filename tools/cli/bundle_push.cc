@@ -183,26 +183,23 @@ class Push {
     const size_t num_told = counts_["uploaded"] + counts_["present"] + counts_["failed"];
     if (num_told < num_kernels) {
       context_.fail(Status(StatusCode::kCancelled,
-                           "interrupted, " + count_text(num_kernels - num_told) + " left"));
+                           "interrupted, " + format_kernels(num_kernels - num_told) + " left"));
     }
     for (const auto& [error, count] : errors_) {
-      context_.note(store_->description() + ": " + count_text(count) + ": " + error);
+      context_.note(store_->description() + ": " + format_kernels(count) + ": " + error);
     }
     if (!flags_.key_file.empty() && counts_["present"] > 0) {
       context_.note(
           "whether what was there already is signed was not looked at; --replace replaces it");
     }
     if (flags_.json) return;
-    context_.out << count_text(num_kernels) << ": " << text_of("uploaded") << " uploaded, "
+    context_.out << format_kernels(num_kernels) << ": " << text_of("uploaded") << " uploaded, "
                  << text_of("present") << " were there already, " << text_of("failed")
                  << " failed\n";
   }
 
   std::string text_of(const std::string& result) {
     return format_count(static_cast<int64_t>(counts_[result]));
-  }
-  static std::string count_text(size_t count) {
-    return format_count_of(static_cast<int64_t>(count), "kernel", "kernels");
   }
 
   const PushFlags& flags_;

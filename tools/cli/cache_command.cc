@@ -162,7 +162,7 @@ void print_list(const CacheFlags& flags, CommandContext& context) {
   }
   if (flags.json) return print_json(list, context);
   context.out << table.to_string(context.out_terminal)
-              << fitted(format_count_of(std::ssize(*entries), "entry", "entries") + ", " +
+              << fitted(format_count_of(entries->size(), "entry", "entries") + ", " +
                             format_bytes(bytes) + " bytes in " + directory->path() + "\n",
                         context.out_terminal);
 }
@@ -187,9 +187,9 @@ void verify(const CacheFlags& flags, CommandContext& context) {
                 {"unreadable", problems(report->unreadable)}},
                context);
   } else {
-    context.out << format_count_of(static_cast<int64_t>(report->intact), "entry is", "entries are")
-                << " intact, " << report->corrupt.size() << " corrupt, "
-                << report->unreadable.size() << " could not be read\n";
+    context.out << format_count_of(report->intact, "entry is", "entries are") << " intact, "
+                << report->corrupt.size() << " corrupt, " << report->unreadable.size()
+                << " could not be read\n";
   }
   for (const auto& problem : report->corrupt) {
     context.fail(Status(StatusCode::kDataCorrupt,
@@ -233,10 +233,10 @@ void clear(const CacheFlags& flags, CommandContext& context) {
   if (flags.json) {
     return print_json({{"directory", directory->path()}, {"removed", to_json(*removed)}}, context);
   }
-  context.out << fitted(
-      "removed " + format_count_of(static_cast<int64_t>(removed->files), "file", "files") + ", " +
-          format_bytes(removed->bytes) + " bytes from " + directory->path() + "\n",
-      context.out_terminal);
+  context.out << fitted("removed " + format_count_of(removed->files, "file", "files") + ", " +
+                            format_bytes(removed->bytes) + " bytes from " + directory->path() +
+                            "\n",
+                        context.out_terminal);
 }
 
 void extract(const CacheFlags& flags, CommandContext& context) {

@@ -108,8 +108,8 @@ void examine_entries(const std::string& path, const EngineOptions& options, Doct
   }
   const nlohmann::json values = {
       {"entries", entries}, {"bytes", bytes}, {"bad", bad}, {"max_bytes", options.cache_max_bytes}};
-  const std::string text = format_count_of(static_cast<int64_t>(entries), "kernel", "kernels") +
-                           ", " + std::to_string(bytes) + " bytes of at most " +
+  const std::string text = format_kernels(entries) + ", " + std::to_string(bytes) +
+                           " bytes of at most " +
                            (options.cache_max_bytes == 0 ? std::string("any number")
                                                          : mebibytes(options.cache_max_bytes));
   if (bad > 0) {

@@ -35,17 +35,13 @@ void examine_coverage(const std::string& path, cache::Bundle& bundle, const std:
     }
     ++by_target[metadata ? models::printable(metadata->target) : "damaged or of another version"];
   }
-  std::string text = path + ": " +
-                     format_count_of(static_cast<int64_t>(bundle.num_entries() - num_records),
-                                     "kernel", "kernels");
+  std::string text = path + ": " + format_kernels(bundle.num_entries() - num_records);
   nlohmann::json counts = nlohmann::json::object();
   for (const auto& [target, count] : by_target) {
     text += ", " + std::to_string(count) + " for " + target;
     counts[target] = count;
   }
-  if (num_records > 0)
-    text +=
-        ", " + format_count_of(static_cast<int64_t>(num_records), "tuned choice", "tuned choices");
+  if (num_records > 0) text += ", " + format_count_of(num_records, "tuned choice", "tuned choices");
   std::string uncovered;
   for (const int sm : std::set<int>(sms.begin(), sms.end())) {
     const bool is_covered = std::any_of(by_target.begin(), by_target.end(), [&](const auto& item) {

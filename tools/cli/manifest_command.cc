@@ -71,9 +71,8 @@ void lint(const ManifestFlags& flags, CommandContext& context) {
     context.out << dump({{"manifest", flags.file}, {"kernels", read->kernels.size()}}) << "\n";
     return;
   }
-  context.out << fitted(
-      flags.file + ": " + format_count_of(std::ssize(read->kernels), "kernel", "kernels") + "\n",
-      context.out_terminal);
+  context.out << fitted(flags.file + ": " + format_kernels(read->kernels.size()) + "\n",
+                        context.out_terminal);
 }
 
 void print_difference(char sign, const manifest::ListedKernel& kernel, const ManifestFlags& flags,

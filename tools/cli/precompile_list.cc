@@ -52,7 +52,7 @@ Status add_work(const ListFlags& flags, Engine& engine, PrecompileList* list) {
 }
 
 std::string describe(const std::string& path, size_t kept, size_t all) {
-  std::string text = path + ": " + format_count_of(static_cast<int64_t>(all), "kernel", "kernels");
+  std::string text = path + ": " + format_kernels(all);
   if (kept != all) text += ", " + std::to_string(kept) + " of them for --arch";
   return text + "\n";
 }

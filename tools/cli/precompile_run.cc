@@ -141,8 +141,8 @@ std::string outcome_summary(const std::vector<PrecompileOutcome>& outcomes, doub
       ++cached;
     }
   }
-  std::string text = format_count_of(std::ssize(outcomes), "kernel", "kernels") + ": " +
-                     std::to_string(compiled) + " compiled, " + std::to_string(cached) + " cached";
+  std::string text = format_kernels(outcomes.size()) + ": " + std::to_string(compiled) +
+                     " compiled, " + std::to_string(cached) + " cached";
   if (missing > 0) text += ", " + std::to_string(missing) + " missing";
   if (failed > 0) text += ", " + std::to_string(failed) + " failed";
   if (skipped > 0) text += ", " + std::to_string(skipped) + " not started";

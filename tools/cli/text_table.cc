@@ -132,8 +132,10 @@ std::string format_count(int64_t value) {
   return text;
 }
 
-std::string format_count_of(int64_t count, const std::string& one, const std::string& many) {
-  return format_count(count) + " " + (count == 1 ? one : many);
+std::string format_count_of(uint64_t count, const std::string& one, const std::string& many) {
+  return format_count(static_cast<int64_t>(count)) + " " + (count == 1 ? one : many);
 }
+
+std::string format_kernels(uint64_t count) { return format_count_of(count, "kernel", "kernels"); }
 
 }  // namespace pagejit::cli

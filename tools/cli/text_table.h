@@ -55,6 +55,8 @@ std::string format_error(double value);
 // "1,234,567".
 std::string format_count(int64_t value);
 // "1 entry", "1,234 entries".
-std::string format_count_of(int64_t count, const std::string& one, const std::string& many);
+std::string format_count_of(uint64_t count, const std::string& one, const std::string& many);
+// "1 kernel", "1,234 kernels".
+std::string format_kernels(uint64_t count);
 
 }  // namespace pagejit::cli
