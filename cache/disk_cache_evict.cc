@@ -13,6 +13,13 @@ namespace {
 // How many system calls are made between two looks at the clock: some 50 us on a local disk.
 constexpr size_t kCallsPerLook = 16;
 
+// How many entries a call evicts whatever the time, where there are too many: more than the one
+// that was published, so that the limit is met on a slow file system too.
+constexpr size_t kLeastEvictions = 3;
+
+// In how many folders it tries to: one may hold a single entry.
+constexpr int kMaxLateTurns = 2;
+
 std::string shard_name(size_t index) {
   const char byte = static_cast<char>(index);
   return to_hex(std::string_view(&byte, 1));
@@ -161,9 +168,9 @@ bool Eviction::look_at(const FileDescriptor& objects, size_t index,
 
 // Of all entries, from the folders that are known; 0 where these are too few to tell.
 uint64_t Eviction::estimated_bytes() const {
-  // Names are digests, so folders are samples: of a thousand entries the sum is right to some
-  // percent.
-  static constexpr uint64_t kEnoughEntries = 1000;
+  // Names are digests, so folders are samples: of so many entries of like sizes the sum is right to
+  // 6 %. On a slow file system a process that publishes ten entries sees little more.
+  static constexpr uint64_t kEnoughEntries = 250;
   uint64_t bytes = 0;
   uint64_t entries = 0;
   size_t num_known = 0;
@@ -190,7 +197,11 @@ void Eviction::evict(const FileDescriptor& version, const FileDescriptor& object
   }
   is_evicting_ = true;
   for (Shard& shard : shards_) shard.is_exhausted = shard.is_fresh = false;
-  while (estimated_bytes() > target_bytes() && !is_over(deadline)) {
+  for (int late_turns = 0; estimated_bytes() > target_bytes();) {
+    if (is_over(deadline) &&
+        (counts->evictions >= kLeastEvictions || late_turns++ == kMaxLateTurns)) {
+      return;
+    }
     const size_t oldest = oldest_shard();
     if (oldest == kNumShards) return;
     evict_from(objects, oldest, keep, deadline, counts);
@@ -208,7 +219,8 @@ size_t Eviction::oldest_shard() const {
   return oldest;
 }
 
-// At most a tenth of the folder, and at least one entry: a tenth's worth of looking for each.
+// At most a tenth of the folder, and at least one entry: a tenth's worth of looking for each. Where
+// the time is over, kLeastEvictions.
 void Eviction::evict_from(const FileDescriptor& objects, size_t index, const std::string& keep,
                           std::chrono::steady_clock::time_point deadline, EvictionCounts* counts) {
   Shard& shard = shards_[index];
@@ -216,18 +228,19 @@ void Eviction::evict_from(const FileDescriptor& objects, size_t index, const std
   std::vector<StoredFile> files;
   if (!look_at(objects, index, deadline, &folder, &files)) return;
   // Its oldest entry has been used or removed since the last look: then it is another folder's
-  // turn, but only once, since others may use entries all the time.
+  // turn, but only once, since others may use entries all the time, and while there is time.
+  const bool is_late = is_over(deadline);
   if (const size_t oldest = oldest_shard();
-      !std::exchange(shard.is_fresh, true) &&
+      !std::exchange(shard.is_fresh, true) && !is_late &&
       (oldest == kNumShards || is_before(shards_[oldest].oldest, shard.oldest))) {
     return;
   }
-  const size_t limit = std::max<size_t>(1, files.size() / 10);
+  const size_t limit = std::max(is_late ? kLeastEvictions : 1, files.size() / 10);
   size_t num_removed = 0;
   const StoredFile* first_kept = nullptr;
   for (const StoredFile& file : files) {
     const bool stops = num_removed == limit || estimated_bytes() <= target_bytes() ||
-                       (num_removed > 0 && is_over(deadline));
+                       (counts->evictions >= kLeastEvictions && is_over(deadline));
     if (stops || file.name == keep || !remove_file(file_system_, folder.get(), file)) {
       if (first_kept == nullptr) first_kept = &file;
       if (stops) break;

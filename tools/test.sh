@@ -141,7 +141,7 @@ if [ "$cross" = yes ]; then
   # under qemu-user starts runs only where the kernel knows qemu (binfmt_misc).
   left_out=(
     CompilePoolTest.ForkedChildOfAnIdleParentCompiles
-    DiskCacheEvictTimeTest
+    DiskCacheEvictTimeTest\\.
     ManifestTest.HostileTextsAreAnswered
     ModelConfigTest.FlippedBytesNeverCrash
     NvrtcCompilerTest
