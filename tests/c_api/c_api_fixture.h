@@ -26,6 +26,12 @@ T* as_handle(uint64_t value) {
   return reinterpret_cast<T*>(value);
 }
 
+// Whatever kind of handle it is, if it is one that is not yet destroyed.
+inline void destroy_any(uint64_t value) {
+  const auto kind = static_cast<c_api::Kind>(value >> 56);
+  if (kind != c_api::Kind{}) (void)c_api::close(kind, value);  // else a number
+}
+
 // A handle of each kind.
 struct Handles {
   pagejit_engine* engine = nullptr;
@@ -182,11 +188,6 @@ class CApiTest : public PagedAttentionTest {
     ok(pagejit_engine_options_from_environment(&options, &handles.environment, error));
     std::apply([&](auto*... handle) { (owned_.push_back(c_api::value_of(handle)), ...); },
                handles.all());
-  }
-
-  // Whatever kind it is; those that a test destroyed are refused.
-  static void destroy_any(uint64_t value) {
-    (void)c_api::close(static_cast<c_api::Kind>(value >> 56), value);
   }
 
   std::vector<uint64_t> owned_;

@@ -25,7 +25,10 @@ class Values {
     (void)pagejit_error_create(&error);
     reset();
   }
-  ~Values() { pagejit_error_destroy(error); }
+  ~Values() {
+    reset();
+    pagejit_error_destroy(error);
+  }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
 
@@ -57,7 +60,10 @@ class Values {
     }
   }
 
+  // Destroys the handles that a call has made: they would keep the engine, and its jobs would call
+  // into a test that has ended.
   void reset() {
+    for (const uint64_t place : places) destroy_any(place);
     next_place_ = 0;
     places.fill(kUnwritten);
     buffer.assign(kBufferBytes, '\x5a');
