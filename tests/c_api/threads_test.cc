@@ -158,6 +158,68 @@ TEST_F(CApiThreadsTest, AWrongHandleThatPinsASlotForAMomentDoesNoHarm) {
   EXPECT_EQ(outcome(pagejit_kernel_destroy(handles.kernel, error)), "");
 }
 
+// ---- The end of an engine ----
+
+class CApiEngineEndTest : public CApiThreadsTest {
+ protected:
+  CApiEngineEndTest() {
+    nvrtc->on_compile_job = [this](const KernelSource&, const jit::JobOptions& job) {
+      is_compiling = true;
+      while (!may_end) {
+        if (job.stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
+        std::this_thread::yield();
+      }
+      return Status();
+    };
+  }
+
+  // A prepare in the background that has reached the compiler and stays there.
+  pagejit_pending* begin_prepare() {
+    specs.kernel.group_size = 2;
+    pagejit_pending* pending = nullptr;
+    EXPECT_EQ(outcome(pagejit_kernel_prepare_async(handles.engine, &specs.kernel, 0, nullptr,
+                                                   &pending, error)),
+              "");
+    EXPECT_TRUE(cache::wait_for([&] { return is_compiling.load(); }));
+    return pending;
+  }
+  pagejit_status end_prepare(pagejit_pending* pending) {
+    pagejit_kernel* kernel = nullptr;
+    const pagejit_status status = pagejit_kernel_wait(pending, &kernel, error);
+    pagejit_kernel_destroy(kernel, nullptr);
+    EXPECT_EQ(outcome(pagejit_pending_destroy(pending, nullptr)), "");
+    return status;
+  }
+
+  std::atomic<bool> is_compiling{false};
+  std::atomic<bool> may_end{false};
+};
+
+TEST_F(CApiEngineEndTest, DestroyingTheLastHandleCancelsAndWaits) {
+  ASSERT_EQ(outcome(pagejit_paged_attention_destroy(handles.paged_attention, error)), "");
+  pagejit_pending* pending = begin_prepare();
+  EXPECT_EQ(outcome(pagejit_engine_destroy(handles.engine, error)), "");
+  const size_t lines = log.size();  // nothing writes it any more, kernels that are left or not
+  EXPECT_EQ(end_prepare(pending), PAGEJIT_CANCELLED);
+  EXPECT_EQ(log.size(), lines);
+}
+
+TEST_F(CApiEngineEndTest, APagedAttentionKeepsItAliveAndEndsIt) {
+  pagejit_pending* pending = begin_prepare();
+  EXPECT_EQ(outcome(pagejit_engine_destroy(handles.engine, error)), "");
+  may_end = true;
+  EXPECT_EQ(end_prepare(pending), PAGEJIT_OK) << "nothing was cancelled";
+  pagejit_paged_attention_args args;
+  pagejit_paged_attention_args_init(&args, sizeof args);
+  args.num_heads = args.num_kv_heads = args.num_seqs = 1;
+  args.head_size = 128;
+  args.block_size = 16;
+  const int compiles = nvrtc->compiles;
+  EXPECT_EQ(outcome(pagejit_paged_attention_prepare(handles.paged_attention, &args, error)), "");
+  EXPECT_EQ(nvrtc->compiles, compiles + 1) << "it prepares as before";
+  EXPECT_EQ(outcome(pagejit_paged_attention_destroy(handles.paged_attention, error)), "");
+}
+
 // ---- fork ----
 
 TEST_F(CApiThreadsTest, EveryFunctionEndsInAForkedChildWithASentenceWhereItFails) {

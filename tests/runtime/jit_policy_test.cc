@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cache/child_process.h"
 #include "tests/runtime/jit_policy_fixture.h"
 
 namespace pagejit {
@@ -193,16 +194,14 @@ TEST_F(JitPolicyTest, ErrorDoesNotOpenTheRealNvrtc) {
 }
 
 TEST_F(JitPolicyTest, OfThreadsThatWaitForOneCompileOneTellsOfIt) {
-  nvrtc->delay = std::chrono::milliseconds(200);
   auto engine = engine_with(JitPolicy::kOn);
-  std::atomic<bool> is_over = false;
-  std::thread first([&] {
-    prepare(*engine, kSpec);
-    is_over = true;
-  });
-  while (nvrtc->compiles == 0 && !is_over) std::this_thread::yield();
+  nvrtc->on_compile = [&](const KernelSource&) {
+    EXPECT_TRUE(cache::wait_for([&] { return engine->stats().waits == 1; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  std::thread other([&] { prepare(*engine, kSpec); });
   prepare(*engine, kSpec);
-  first.join();
+  other.join();
   ASSERT_EQ(engine->stats().waits, 1u);
   int compiles = 0, hits = 0;
   for (const JitEvent& event : take_events()) {

@@ -119,6 +119,7 @@ PAGEJIT_EXPORT Status paged_attention_v2(PagedAttention& attention, const PagedA
 // then no call compiles, locks or allocates. Kernels stay as long as this does.
 class PAGEJIT_EXPORT PagedAttention {
  public:
+  // Keeps the engine alive.
   explicit PagedAttention(std::shared_ptr<Engine> engine);
   ~PagedAttention();
   PagedAttention(const PagedAttention&) = delete;

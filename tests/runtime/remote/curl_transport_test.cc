@@ -103,9 +103,10 @@ TEST(CurlTransportTest, ACancelledRequestEndsSoon) {
   });
   HttpRequest request = request_to(server.url());
   request.cancelled = &cancelled;
+  request.total_timeout = std::chrono::seconds(30);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(CurlTransport().send(request).failure, HttpFailure::kCancelled);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kSoon);
 }
 
 TEST(CurlTransportTest, SignalsAreLeftAsTheyWere) {

@@ -29,8 +29,8 @@ using cache::RemoteStore;
 using cache::RemoteStoreOptions;
 using cache::RemoteStoreStats;
 
-// The limit of a whole transfer and half a second for a busy machine.
-inline constexpr std::chrono::milliseconds kTransferBound{2'500};
+// The limit of a whole transfer and a second and a half for a busy machine: less than two limits.
+inline constexpr std::chrono::milliseconds kTransferBound{3'500};
 
 inline RemoteStoreOptions options_for(const std::string& url) {
   RemoteStoreOptions options;

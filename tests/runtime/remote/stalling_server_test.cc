@@ -89,7 +89,7 @@ TEST(StallingServerTest, AfterThreeTimeoutsLookupsCostNothing) {
   RemoteStore store(options);
   const auto begin = steady_clock::now();
   for (int i = 0; i < 1000; ++i) store.lookup(entry().key);
-  EXPECT_LT(steady_clock::now() - begin, milliseconds(2'000));
+  EXPECT_LT(steady_clock::now() - begin, kSoon);  // and not 100 s
   EXPECT_EQ(server.num_connections(), 3);
 }
 
@@ -104,10 +104,12 @@ TEST(StallingServerTest, AConnectionThatNobodyTakesIsGivenUpSoon) {
     pollfd connected{waiting.back(), POLLOUT, 0};
     full = ::poll(&connected, 1, 100) == 0;
   }
-  RemoteStore store(options_for("http://127.0.0.1:" + std::to_string(port_of(listener))));
+  RemoteStoreOptions options = options_for("http://127.0.0.1:" + std::to_string(port_of(listener)));
+  options.total_timeout = std::chrono::seconds(30);
+  RemoteStore store(options);
   const auto begin = steady_clock::now();
   EXPECT_EQ(store.lookup(entry().key).outcome, LookupOutcome::kMiss);
-  EXPECT_LT(steady_clock::now() - begin, milliseconds(1'000));  // the limit is 250
+  EXPECT_LT(steady_clock::now() - begin, kSoon);  // the limit of connecting is 250 ms
   EXPECT_EQ(failures(store, HttpFailure::kTimeout), 1);
   for (const int fd : waiting) ::close(fd);
   ::close(listener);
@@ -117,10 +119,12 @@ TEST(StallingServerTest, ARefusedConnectionIsAFailureAtOnce) {
   const int listener = listen_on_loopback(0, 1);
   const std::string port = std::to_string(port_of(listener));
   ::close(listener);
-  RemoteStore store(options_for("http://127.0.0.1:" + port));
+  RemoteStoreOptions options = options_for("http://127.0.0.1:" + port);
+  options.connect_timeout = options.total_timeout = std::chrono::seconds(30);
+  RemoteStore store(options);
   const auto begin = steady_clock::now();
   const LookupResult found = store.lookup(entry().key);
-  EXPECT_LT(steady_clock::now() - begin, milliseconds(500));
+  EXPECT_LT(steady_clock::now() - begin, kSoon);
   EXPECT_EQ(found.outcome, LookupOutcome::kMiss);
   EXPECT_THAT(found.status.message(), testing::HasSubstr("127.0.0.1 port " + port));  // libcurl's
   EXPECT_EQ(failures(store, HttpFailure::kConnect), 1);

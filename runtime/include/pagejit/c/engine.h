@@ -114,7 +114,7 @@ typedef struct pagejit_engine_options {
   uint64_t cache_max_bytes;
   // Where kernels are looked for before the cache directory, in this order; nothing is ever
   // written there. One that cannot be used is left out, with one warning.
-  const pagejit_bytes* memory_bundles;  // their bytes must outlive the engine
+  const pagejit_bytes* memory_bundles;  // their bytes must live until the engine has ended
   size_t num_memory_bundles;
   const char* const* bundles;  // bundle files. PAGEJIT_BUNDLES, separated by ':'
   size_t num_bundles;
@@ -180,8 +180,10 @@ PAGEJIT_API pagejit_status pagejit_environment_destroy(pagejit_environment* envi
 // require_signed without one.
 PAGEJIT_API pagejit_status pagejit_engine_create(const pagejit_engine_options* options,
                                                  pagejit_engine** engine, pagejit_error* error);
-// Null is legal. Cancels what is being prepared in the background and waits for what runs. Kernels
-// and a pagejit_paged_attention may outlive it. Not from a callback of prepare_async.
+// Null is legal. The engine ends with this handle, or with the last pagejit_paged_attention made of
+// it or the last call of another thread that is within it, if these are later. Ending cancels what
+// is being prepared in the background and waits for what runs; until then the callbacks of its
+// options may be called. Kernels may outlive it. Not from a callback of prepare_async.
 PAGEJIT_API pagejit_status pagejit_engine_destroy(pagejit_engine* engine, pagejit_error* error);
 
 // The target that a prepare compiles for on this device, which is given as to a prepare.

@@ -79,6 +79,7 @@ PAGEJIT_API pagejit_status pagejit_paged_attention_spec(const pagejit_paged_atte
                                                         pagejit_kernel_spec* spec,
                                                         pagejit_error* error);
 
+// It keeps the engine alive (pagejit_engine_destroy()).
 PAGEJIT_API pagejit_status pagejit_paged_attention_create(pagejit_engine* engine,
                                                           pagejit_paged_attention** attention,
                                                           pagejit_error* error);
