@@ -27,6 +27,10 @@ std::string shard_name(size_t index) {
 
 size_t shard_index(const std::string& name) { return std::strtoul(name.c_str(), nullptr, 16); }
 
+struct timespec to_timespec(std::chrono::system_clock::time_point time) {
+  return {.tv_sec = std::chrono::system_clock::to_time_t(time), .tv_nsec = 0};
+}
+
 bool is_before(const struct timespec& a, const struct timespec& b) {
   return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
@@ -60,6 +64,7 @@ EvictionCounts Eviction::after_publish(const FileDescriptor& version, const std:
     // An entry that was replaced is counted twice until the next look; so is what others publish
     // not at all.
     if (shard.is_known) {
+      if (shard.entries == 0) shard.oldest = to_timespec(options_.wall_clock());
       shard.bytes += bytes;
       ++shard.entries;
     }
@@ -162,6 +167,7 @@ bool Eviction::look_at(const FileDescriptor& objects, size_t index,
   shard.is_known = true;
   shard.bytes = static_cast<uint64_t>(static_cast<double>(bytes) * scale);
   shard.entries = static_cast<uint64_t>(static_cast<double>(files->size()) * scale);
+  shard.seen = files->size();
   if (!files->empty()) shard.oldest = files->front().info.st_mtim;
   return true;
 }
@@ -169,19 +175,19 @@ bool Eviction::look_at(const FileDescriptor& objects, size_t index,
 // Of all entries, from the folders that are known; 0 where these are too few to tell.
 uint64_t Eviction::estimated_bytes() const {
   // Names are digests, so folders are samples: of so many entries of like sizes the sum is right to
-  // 6 %. On a slow file system a process that publishes ten entries sees little more.
+  // 6 %. On a slow file system each publish sees sixteen of them.
   static constexpr uint64_t kEnoughEntries = 250;
   uint64_t bytes = 0;
-  uint64_t entries = 0;
+  uint64_t num_seen = 0;
   size_t num_known = 0;
   for (const Shard& shard : shards_) {
     if (!shard.is_known) continue;
     ++num_known;
     bytes += shard.bytes;
-    entries += shard.entries;
+    num_seen += shard.seen;
   }
   if (num_known == kNumShards) return bytes;
-  if (entries < kEnoughEntries) return 0;
+  if (num_seen < kEnoughEntries) return 0;
   return static_cast<uint64_t>(static_cast<double>(bytes) * kNumShards /
                                static_cast<double>(num_known));
 }

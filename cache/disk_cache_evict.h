@@ -53,6 +53,7 @@ class Eviction {
     bool is_exhausted = false;  // nothing more to evict there in this call
     uint64_t bytes = 0;
     uint64_t entries = 0;
+    uint64_t seen = 0;          // of them those whose size and time were read
     struct timespec oldest {};  // meaningful where entries > 0
   };
   static constexpr size_t kNumShards = 256;

@@ -127,6 +127,12 @@ class RemoteStore::Server {
     return stats;
   }
 
+  // Nobody is warned any more when it returns.
+  void end() {
+    const std::lock_guard lock(telling_);
+    has_ended_ = true;
+  }
+
  private:
   LookupResult look_up(const Key& key) {
     if (is_unavailable()) return left_alone("it cannot be asked on this machine");
@@ -249,6 +255,8 @@ class RemoteStore::Server {
 
   void warn_once(std::atomic_flag* told, const HttpAnswer& answer) {
     if (told->test_and_set() || !options_->on_warning) return;
+    const std::lock_guard lock(telling_);
+    if (has_ended_) return;
     options_->on_warning(
         answer.failure == HttpFailure::kNone
             ? error(StatusCode::kCacheError, "answers with status " + std::to_string(answer.status))
@@ -285,6 +293,8 @@ class RemoteStore::Server {
   CircuitBreaker upload_breaker_;
   std::atomic_flag unavailable_told_;
   std::atomic_flag left_alone_told_;
+  std::mutex telling_;  // held during on_warning; guards:
+  bool has_ended_ = false;
 
   mutable std::mutex mutex_;  // guards what follows; never held during a request
   RemoteStoreStats stats_;    // but for what the breakers and the queue count
@@ -294,14 +304,21 @@ class RemoteStore::Server {
 
 struct RemoteStore::Services {
   explicit Services(const std::shared_ptr<const RemoteStoreOptions>& options)
-      : server(std::make_shared<Server>(options)),
-        queue(options->max_waiting_uploads,
-              [server = server](const Upload& upload, const std::atomic<bool>& cancelled) {
-                server->upload(upload, cancelled);
-              }) {}
+      : server(std::make_shared<Server>(options)) {
+    queue.emplace(options->max_waiting_uploads,
+                  [server = server](const Upload& upload, const std::atomic<bool>& cancelled) {
+                    server->upload(upload, cancelled);
+                  });
+  }
+  ~Services() {
+    queue.reset();
+    server->end();  // a transfer may still be under way
+  }
+  Services(const Services&) = delete;
+  Services& operator=(const Services&) = delete;
 
   const std::shared_ptr<Server> server;
-  UploadQueue queue;
+  std::optional<UploadQueue> queue;
 };
 
 RemoteStore::RemoteStore(RemoteStoreOptions options)
@@ -339,19 +356,19 @@ void RemoteStore::upload(const Entry& entry) {
 void RemoteStore::upload(const Key& key, std::string bytes) {
   if (!options_->write) return;
   try {
-    services_.get().queue.push({key, std::move(bytes)});
+    services_.get().queue->push({key, std::move(bytes)});
   } catch (const std::exception&) {  // std::bad_alloc: it is not uploaded
   }
 }
 
 bool RemoteStore::flush(std::chrono::milliseconds timeout) {
-  return services_.get().queue.flush(timeout);
+  return services_.get().queue->flush(timeout);
 }
 
 RemoteStoreStats RemoteStore::stats() const {
   Services& services = services_.get();
   RemoteStoreStats stats = services.server->stats();
-  const UploadQueueStats queue = services.queue.stats();
+  const UploadQueueStats queue = services.queue->stats();
   stats.upload_drops = queue.dropped;
   stats.uploads_waiting = queue.waiting;
   return stats;

@@ -55,8 +55,8 @@ struct RemoteStoreOptions {
   std::function<Result<std::string_view>(std::string_view answer)> check_signature;
   // Called when the transport turns out to be unavailable, which nothing mends: nothing is asked
   // any more; and when the server is first left alone. At most once each. From any thread, that of
-  // the uploads included, which may outlive this object by one transfer: it must own what it uses,
-  // and not call back.
+  // the uploads included, but not once the destructor has returned, which waits for a call. It must
+  // not call back.
   std::function<void(const Status&)> on_warning;
 
   // A server that is worth asking is near: a compile takes about a second.
@@ -93,7 +93,8 @@ struct RemoteStoreStats {
 class RemoteStore : public Layer {
  public:
   explicit RemoteStore(RemoteStoreOptions options);
-  // Waits for at most two seconds for uploads, then drops them.
+  // Waits for at most two seconds for uploads, then drops them; a transfer that is under way ends
+  // by itself.
   ~RemoteStore() override;
   RemoteStore(const RemoteStore&) = delete;
   RemoteStore& operator=(const RemoteStore&) = delete;

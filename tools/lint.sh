@@ -20,7 +20,11 @@ case "${1:-}" in
 esac
 cd "$root"
 files=("$@")
-if [ ${#files[@]} -eq 0 ]; then mapfile -t files < <(git ls-files '*.h' '*.cc' '*.c' | grep -v '^templates/'); fi
+if [ ${#files[@]} -eq 0 ]; then
+  # Of whoever's clone this is.
+  mapfile -t files < <(git -c safe.directory='*' ls-files '*.h' '*.cc' '*.c' | grep -v '^templates/')
+  [ ${#files[@]} -gt 0 ] || fail "git lists no sources here"
+fi
 
 # tidy BUILD_FOLDER: of the files that the input names.
 tidy() { xargs -r -P "$(jobs)" -n 1 clang-tidy -quiet -p "$1"; }

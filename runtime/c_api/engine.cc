@@ -23,7 +23,9 @@ Status to_cpp(const pagejit_prepare_options* from, AsyncOptions* to) {
 
 void DoneCall::tell_failure(const Status& status) const {
   pagejit_error* error = nullptr;  // stays null where there is no room for it
-  if (hand_out(Kind::kError, ErrorObject{}, &error)) (void)fail(error, status);
+  if (guarded([&] { return hand_out(Kind::kError, ErrorObject{}, &error); })) {
+    (void)fail(error, status);
+  }
   on_done_(user_, static_cast<pagejit_status>(status.code()), nullptr, error);
   if (error != nullptr) (void)close(Kind::kError, value_of(error));
 }

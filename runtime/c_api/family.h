@@ -67,7 +67,8 @@ class DoneCall {
   void operator()(Kind kind, const Result<Handle>& result) const {
     if (result.is_ok()) {
       pagejit_kernel* kernel = nullptr;  // whatever its family
-      if (Status s = hand_out(kind, Handle(*result), &kernel); !s) return tell_failure(s);
+      const Status given = guarded([&] { return hand_out(kind, Handle(*result), &kernel); });
+      if (!given) return tell_failure(given);
       on_done_(user_, PAGEJIT_OK, kernel, nullptr);
       (void)close(kind, value_of(kernel));
     } else {

@@ -141,10 +141,8 @@ class AsyncPrepares {
       state->request = request;
     }
     if (has_joined) return pool_.reconsider();  // its priority may be greater now
-    const auto finish = [request](const Result<Handle>& result) {
-      for (const std::shared_ptr<AsyncWaiter>& waiter : request->finish()) {
-        static_cast<typename Pending<Handle>::State&>(*waiter).set(result);
-      }
+    const auto finish = [request](const Status& status) {
+      for (const std::shared_ptr<AsyncWaiter>& waiter : request->finish()) waiter->fail(status);
     };
     try {
       post(request, finish, std::move(work));
@@ -153,16 +151,40 @@ class AsyncPrepares {
     }
   }
 
+  // Whether the caller is a callback on a thread of this object's, which must not destroy it.
+  bool is_own_thread() const { return pool_.is_own_thread(); }
+
  private:
+  // A result on its way to those who wait for it.
+  template <class Handle>
+  struct Told {
+    void tell() const {
+      for (const std::shared_ptr<AsyncWaiter>& waiter : waiters) {
+        try {
+          static_cast<typename Pending<Handle>::State&>(*waiter).set(*result);
+        } catch (...) {  // out of memory
+          waiter->fail(Status::out_of_memory());
+        }
+      }
+    }
+    std::optional<Result<Handle>> result;
+    std::vector<std::shared_ptr<AsyncWaiter>> waiters;
+  };
+
   template <class Handle, class Finish>
   void post(const std::shared_ptr<AsyncRequest>& request, const Finish& finish,
             std::function<Result<Handle>(const jit::JobOptions&)> work) {
     pool_.post(
-        [table = table_, request, finish, work = std::move(work)] {
+        [table = table_, request, work = std::move(work)] {
+          auto told = std::make_shared<Told<Handle>>();
+          std::function<void()> tell = [told] { told->tell(); };
           const CallScope scope(*table->guard);
           const jit::JobOptions job = request->job();
-          finish(job.stop.stop_requested() ? Result<Handle>(jit::cancelled_before_begin())
-                                           : work(job));
+          told->result.emplace(job.stop.stop_requested()
+                                   ? Result<Handle>(jit::cancelled_before_begin())
+                                   : work(job));
+          told->waiters = request->finish();  // throws nothing: they are not lost
+          return tell;
         },
         finish, request->job());
   }

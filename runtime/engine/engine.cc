@@ -1,5 +1,7 @@
 #include "pagejit/engine.h"
 
+#include <exception>
+#include <thread>
 #include <utility>
 
 #include "runtime/engine/dependencies.h"
@@ -42,7 +44,19 @@ struct EngineFactory {
     if (!trust) return trust.status();
     auto impl = std::make_unique<Engine::Impl>(std::move(options), std::move(dependencies),
                                                std::move(trust).value());
-    return std::shared_ptr<Engine>(new Engine(std::move(impl)));
+    return std::shared_ptr<Engine>(new Engine(std::move(impl)), end);
+  }
+  // The last reference may go in a callback on a thread of the engine's own: one that used the
+  // engine while all others let it go. The end waits for that thread, so another one sees to it.
+  static void end(Engine* engine) {
+    if (!engine->impl_->async.is_own_thread()) {
+      delete engine;
+      return;
+    }
+    try {
+      std::thread([engine] { delete engine; }).detach();
+    } catch (const std::exception&) {  // no thread: it stays
+    }
   }
   static Engine::Impl& impl_of(Engine& engine) { return *engine.impl_; }
 };

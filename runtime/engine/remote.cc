@@ -41,7 +41,10 @@ Result<std::unique_ptr<cache::RemoteStore>> make_remote(const EngineOptions& opt
   if (store.transport == nullptr) store.transport = std::make_shared<CurlTransport>();
   store.check_signature = std::move(dependencies.check_signature);
   store.compilers = std::move(dependencies.compilers);
-  store.on_warning = [logger = std::move(dependencies.logger)](const Status& status) {
+  // Weak: an upload that is under way may keep this for longer than the engine lives.
+  store.on_warning = [weak = std::weak_ptr(dependencies.logger)](const Status& status) {
+    const std::shared_ptr<const Logger> logger = weak.lock();
+    if (logger == nullptr) return;
     logger->warning("kernels are compiled instead of fetched: " + status.message());
   };
   return std::make_unique<cache::RemoteStore>(std::move(store));

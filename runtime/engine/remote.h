@@ -16,7 +16,8 @@
 namespace pagejit {
 
 struct RemoteDependencies {
-  std::shared_ptr<const Logger> logger;  // gets the store's warnings; not null
+  // Gets the store's warnings as long as somebody else keeps it; not null.
+  std::shared_ptr<const Logger> logger;
   // As in cache::RemoteStoreOptions.
   std::function<Result<std::string_view>(std::string_view)> check_signature;
   std::vector<cache::Digest> compilers;

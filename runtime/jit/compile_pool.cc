@@ -27,6 +27,9 @@ int default_threads() {
   return std::clamp(processors, 1, kMostThreadsByDefault);
 }
 
+// The pool whose thread this is.
+thread_local const void* own_state = nullptr;
+
 }  // namespace
 
 struct CompilePool::State {
@@ -106,6 +109,11 @@ int CompilePool::num_threads() const {
   return static_cast<int>(state->threads.size());
 }
 
+bool CompilePool::is_own_thread() const {
+  const State* state = state_.load();
+  return own_state == state && state->pid == getpid();
+}
+
 CompilePool::State* CompilePool::state_of_this_process() {
   State* state = state_.load();
   if (state->pid == getpid()) return state;
@@ -136,7 +144,11 @@ void CompilePool::enqueue(Job job) {
   int error = 0;
   std::optional<Job> refused;
   {
-    std::lock_guard lock(state->mutex);
+    std::unique_lock lock(state->mutex);
+    if (state->stopping) {  // on a thread that the destructor waits for
+      lock.unlock();
+      return job.refuse(guarded(cancelled_before_begin));
+    }
     state->threads.reserve(state->threads.size() + 1);  // no thread is started and not kept
     state->queue.push_back(std::move(job));
     const bool needs_thread = state->queue.size() > static_cast<size_t>(state->idle);
@@ -173,6 +185,7 @@ void CompilePool::enqueue(Job job) {
 
 void* CompilePool::thread_main(void* opaque) {
   State* state = static_cast<State*>(opaque);
+  own_state = state;
   std::unique_lock lock(state->mutex);
   for (;;) {
     std::optional<Job> job;

@@ -75,7 +75,8 @@ class CompilePool {
   // Threads are started when jobs wait and none is idle.
   explicit CompilePool(const CompilePoolOptions& options);
   explicit CompilePool(int num_threads) : CompilePool(CompilePoolOptions{.threads = num_threads}) {}
-  // Cancels what has not started and waits for what runs.
+  // Cancels what has not started, and what running jobs still submit, and waits for what runs. Not
+  // on a thread of its own.
   ~CompilePool();
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;
@@ -96,17 +97,23 @@ class CompilePool {
     return pending;
   }
 
-  // The same for work that gives its result to somebody itself; `refuse` is called instead of it,
-  // or after it threw, with what a PendingJob would get.
-  void post(std::function<void()> work, std::function<void(const Status&)> refuse,
+  // The same for work that gives its result to somebody itself, by what it returns: that is called
+  // when the work counts as done. `refuse` is called instead of the work, or after it threw, with
+  // what a PendingJob would get.
+  void post(std::function<std::function<void()>()> work, std::function<void(const Status&)> refuse,
             JobOptions options = {}) {
     enqueue({[work = std::move(work), refuse](const std::function<void()>& on_finished) {
-               const Status done = guarded([&work] {
-                 work();
+               std::function<void()> tell;
+               const Status done = guarded([&] {
+                 tell = work();
                  return Status();
                });
                on_finished();
-               if (!done) refuse(done);
+               if (done) {
+                 tell();
+               } else {
+                 refuse(done);
+               }
              },
              std::move(refuse), std::make_shared<JobOptions>(std::move(options)),
              std::make_shared<JobPhase>()});
@@ -118,6 +125,9 @@ class CompilePool {
 
   // Threads started so far in this process.
   int num_threads() const;
+
+  // Whether the caller runs on one of them, where this must not be destroyed.
+  bool is_own_thread() const;
 
  private:
   struct Job {

@@ -127,6 +127,46 @@ TEST_F(RemoteStoreUploadTest, AnOversizedQueueDropsAndUploadNeverWaits) {
   EXPECT_EQ(store().stats().uploads, 65);
 }
 
+// ---- A transfer that outlives the store ----
+
+TEST_F(RemoteStoreUploadTest, NobodyIsWarnedOnceTheStoreHasEnded) {
+  options_.breaker.max_failures = 1;
+  const auto warnings = std::make_shared<std::atomic<int>>(0);
+  options_.on_warning = [warnings](const Status&) { ++*warnings; };
+  std::atomic<bool> has_begun{false};
+  std::atomic<bool> is_open{false};
+  transport_->script = [&](const HttpRequest&) {  // does not heed that it is cancelled
+    has_begun = true;
+    while (!is_open) std::this_thread::sleep_for(milliseconds(1));
+    return answer_with(503);
+  };
+  auto store = std::make_unique<RemoteStore>(options_);
+  options_.on_warning = nullptr;  // the store's is the only one
+  store->upload(entry_);
+  ASSERT_TRUE(wait_for([&] { return has_begun.load(); }));
+  store.reset();
+  is_open = true;
+  EXPECT_TRUE(wait_for([&] { return warnings.use_count() == 1; })) << "the transfer ends too";
+  EXPECT_EQ(*warnings, 0);
+}
+
+TEST_F(RemoteStoreUploadTest, TheStoreWaitsForAWarningThatIsBeingTold) {
+  options_.breaker.max_failures = 1;
+  std::atomic<bool> is_being_told{false};
+  std::atomic<bool> is_told{false};
+  options_.on_warning = [&](const Status&) {
+    is_being_told = true;
+    std::this_thread::sleep_for(seconds(3));  // longer than it waits for a transfer
+    is_told = true;
+  };
+  transport_->script = [&](const HttpRequest&) { return answer_with(503); };
+  auto store = std::make_unique<RemoteStore>(options_);
+  store->upload(entry_);
+  ASSERT_TRUE(wait_for([&] { return is_being_told.load(); }));
+  store.reset();
+  EXPECT_TRUE(is_told);
+}
+
 TEST_F(RemoteStoreUploadTest, AnEncodedEntryIsSentAsItIs) {
   store().upload(entry_.key, bytes_ + "signature");
   ASSERT_TRUE(store().flush(kSoon));

@@ -2,26 +2,30 @@
 #       -P CheckConsumer.cmake
 #
 # Builds and runs consumer/ against a copy of the installed tree, since it may be moved: by find_package and by pkg-config.
-# What the first takes is printed, and fails above MOST_SECONDS: for a test that has the processors for itself.
+# What the first takes is printed, and fails above MOST_SECONDS, twice: for a test that has the processors for itself.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 file(REMOVE_RECURSE "${WORK}")
 file(COPY "${PREFIX}/" DESTINATION "${WORK}/moved here")  # a blank must not matter to find_package
 file(COPY "${PREFIX}/" DESTINATION "${WORK}/moved")
 
-milliseconds(begin)
-run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/build" "-DCMAKE_CXX_COMPILER=${COMPILER}"
-  "-DCMAKE_PREFIX_PATH=${WORK}/moved here" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wconversion -Werror")
-run(${CMAKE_COMMAND} --build "${WORK}/build")
-milliseconds(end)
-math(EXPR elapsed "${end} - ${begin}")
+foreach(attempt RANGE 1 2)
+  file(REMOVE_RECURSE "${WORK}/build")
+  milliseconds(begin)
+  run(${CMAKE_COMMAND} -G Ninja -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/build" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+    "-DCMAKE_PREFIX_PATH=${WORK}/moved here" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wconversion -Werror")
+  run(${CMAKE_COMMAND} --build "${WORK}/build")
+  milliseconds(end)
+  math(EXPR elapsed "${end} - ${begin}")
+  if(NOT MOST_SECONDS OR elapsed LESS_EQUAL "${MOST_SECONDS}000")
+    break()
+  endif()
+  message("attempt ${attempt}: ${elapsed} ms; another program may have had the processors")
+endforeach()
 run("${WORK}/build/consumer")
 message("find_package, configured and built in ${elapsed} ms: ${output}")
-if(MOST_SECONDS)
-  math(EXPR most "1000 * ${MOST_SECONDS}")
-  if(elapsed GREATER most)
-    message(FATAL_ERROR "${elapsed} ms to configure and build one file are more than ${MOST_SECONDS} s")
-  endif()
+if(MOST_SECONDS AND elapsed GREATER "${MOST_SECONDS}000")
+  message(FATAL_ERROR "${elapsed} ms to configure and build one file are more than ${MOST_SECONDS} s")
 endif()
 file(GLOB_RECURSE config "${WORK}/moved/*/pagejit-config.cmake")
 get_filename_component(config "${config}" DIRECTORY)

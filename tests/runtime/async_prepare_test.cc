@@ -283,6 +283,7 @@ TEST_F(AsyncPrepareTest, UrgentOnesOvertakeAndRaiseWhatWaits) {
   ask(3, JobPriority::kBackground);
   ask(4, JobPriority::kBackground);
   ask(4, JobPriority::kUrgent);  // raises it
+  ASSERT_TRUE(wait_for([&] { return num_held == 2; }));
   gate = true;
   for (auto& one : pending) EXPECT_TRUE(one.wait());
   EXPECT_THAT(order, ElementsAre(1, 4, 2, 3));

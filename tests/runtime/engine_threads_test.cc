@@ -2,6 +2,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cache/child_process.h"
 #include "tests/runtime/engine_fixture.h"
 
 namespace pagejit {
@@ -16,8 +17,10 @@ void run_in_threads(int count, const std::function<void(int)>& work) {
 }
 
 TEST_F(EngineTest, ManyThreadsForOneSpecCompileAndLoadOnce) {
-  nvrtc->delay = std::chrono::milliseconds(50);
   auto engine = make_engine();
+  nvrtc->on_compile = [&](const KernelSource&) {
+    EXPECT_TRUE(cache::wait_for([&] { return engine->stats().waits > 0; }));
+  };
   run_in_threads(16, [&](int) {
     const Kernel kernel = prepare(*engine, kSpec);
     EXPECT_TRUE(kernel.launch(legal_args(), nullptr));

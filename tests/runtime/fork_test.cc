@@ -146,6 +146,21 @@ TEST_F(ForkTest, AChildForkedDuringACallOfAnotherThreadGetsAnErrorAtOnce) {
   inside.join();
 }
 
+TEST_F(ForkTest, WhoWaitedForAKernelMayForkThoughItsCallbackIsStillCalled) {
+  std::atomic<bool> gate{false};
+  auto engine = make_engine();
+  const Pending<Kernel> pending =
+      *engine->prepare_async(kSpec, 0, {.on_done = [&](const Result<Kernel>&) {
+                               while (!gate) std::this_thread::yield();
+                             }});
+  EXPECT_TRUE(pending.wait());
+  EXPECT_TRUE(holds_in_child([&] {
+    EXPECT_TRUE(engine->precompile({.group_size = 8}, kSm90a));
+    return !HasFailure();
+  }));
+  gate = true;
+}
+
 TEST_F(ForkTest, AForkInsideACallbackOfTheSameThreadLeavesTheChildUsable) {
   EngineOptions with = options();
   bool good = false;

@@ -26,7 +26,7 @@ function(pagejit_test name)
     message(FATAL_ERROR "pagejit_test(${name}): needs SOURCES; not understood: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 480)  # ends what hangs: many times what any test takes, on a slow machine too
   endif()
   include(GoogleTest)
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)

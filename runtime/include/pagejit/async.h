@@ -24,15 +24,16 @@ struct PrepareOptions {
   // As in Engine::prepare(): while it is being captured only a kernel that is ready is returned.
   Stream stream = nullptr;
   // Called once with the result, after it can be had by wait(), unless cancel() came first. On a
-  // thread of the engine, or on the one that destroys the engine (then with kCancelled); no lock is
-  // held. It may use the engine but must not destroy it, wait for another Pending, or throw: an
-  // exception is dropped. Other kernels wait meanwhile, so it should be short.
+  // thread of the engine; or on the one that destroys the engine (then with kCancelled); or, where
+  // no thread can be started, on the caller's before prepare_async() returns. No lock is held. It
+  // may use the engine but must not destroy it, wait for another Pending, or throw: an exception is
+  // dropped. Other kernels wait meanwhile, so it should be short.
   std::function<void(const Result<Handle>&)> on_done = {};
 };
 
 // What prepare_async() will yield. To destroy it is to detach: the kernel is prepared all the same,
 // and on_done is called. It may outlive its engine: then what was not done is kCancelled. In a
-// forked child a Pending of the parent that was not ready is kCancelled.
+// forked child a Pending of the parent is kCancelled.
 template <class Handle>
 class Pending {
  public:

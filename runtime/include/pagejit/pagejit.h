@@ -47,7 +47,7 @@
 //
 // In a forked child an engine of the parent that had opened the driver is DRIVER_UNAVAILABLE where
 // the driver is needed; one that another thread was calling is COMPILER_UNAVAILABLE where it would
-// compile or load; others work. A pagejit_pending that was not ready is CANCELLED. A launch checks
+// compile or load; others work. A pagejit_pending of the parent is CANCELLED. A launch checks
 // none of this: CUDA itself fails there.
 //
 // Texts are UTF-8 or bytes as given, closed by 0. Those that are returned go into the caller's

@@ -244,8 +244,11 @@ class WatchdogTest : public ReportsTest {
  protected:
   void SetUp() override {
     ReportsTest::SetUp();
+    configure_watchdog(0.2);
+  }
+  void configure_watchdog(double seconds) {
     PagejitEmulatorOptions values = options();
-    values.watchdog_s = 0.2;
+    values.watchdog_s = seconds;
     configure(values);
   }
 };
@@ -266,8 +269,10 @@ TEST_F(WatchdogTest, EndsALoopOfDeviceFunctions) {
 TEST_F(WatchdogTest, EmulatorWorksAfterEveryKindOfFailure) {
   for (const char* name : {"divergence", "deadlock", "endless", "polling", "exit_while_waiting"}) {
     data_ = upload(std::vector<uint32_t>(64));
+    configure_watchdog(0.2);
     EXPECT_NE(run(name, 5), CUDA_SUCCESS) << name;
     data_ = upload(std::vector<uint32_t>(64));
+    configure_watchdog(30);
     EXPECT_EQ(run("fine"), CUDA_SUCCESS) << report();
     EXPECT_EQ(download(data_, 32), std::vector<uint32_t>(32, 7u));
   }

@@ -21,14 +21,15 @@ class MakeRemoteTest : public testing::Test {
  protected:
   Result<std::unique_ptr<RemoteStore>> make(std::shared_ptr<cache::HttpTransport> transport) {
     RemoteDependencies dependencies;
-    dependencies.logger = std::make_shared<Logger>(
-        LogLevel::kInfo, [this](LogLevel, std::string_view line) { lines_.emplace_back(line); });
+    dependencies.logger = logger_;
     dependencies.transport = std::move(transport);
     return make_remote(options_, std::move(dependencies));
   }
 
   EngineOptions options_;
   std::vector<std::string> lines_;
+  const std::shared_ptr<const Logger> logger_ = std::make_shared<Logger>(
+      LogLevel::kInfo, [this](LogLevel, std::string_view line) { lines_.emplace_back(line); });
 };
 
 TEST_F(MakeRemoteTest, WithoutAUrlThereIsNone) {

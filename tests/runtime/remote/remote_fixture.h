@@ -36,6 +36,7 @@ inline RemoteStoreOptions options_for(const std::string& url) {
   RemoteStoreOptions options;
   options.url = *cache::parse_remote_url(url);
   options.transport = std::make_shared<CurlTransport>();
+  options.connect_timeout = options.total_timeout;  // a busy machine shall not be what fails
   options.write = true;
   return options;
 }

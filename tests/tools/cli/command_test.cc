@@ -182,12 +182,10 @@ TEST(CommandTest, ModelOfUnsupportedLayersOnlySaysSo) {
   const std::string interval = "\"full_attention_interval\": 4";
   ASSERT_NE(config.find(interval), std::string::npos);
   config.replace(config.find(interval), interval.size(), "\"full_attention_interval\": 100");
-  const std::filesystem::path file =
-      std::filesystem::path(testing::TempDir()) / "pagejit-linear-layers.json";
+  const CommandRunner runner;
+  const std::string file = runner.folder() + "/pagejit-linear-layers.json";
   std::ofstream(file) << config;
-  const CommandResult result =
-      CommandRunner().run({"precompile", "--arch", "sm_80", "--model", file.string()});
-  std::filesystem::remove(file);
+  const CommandResult result = runner.run({"precompile", "--arch", "sm_80", "--model", file});
   EXPECT_EQ(result.exit_code, 7);
   EXPECT_THAT(result.out, StartsWith("pagejit-linear-layers: qwen3_next, 48 layers, bf16\n"));
   EXPECT_THAT(result.err, HasSubstr("pagejit: pagejit-linear-layers: all 48 layers: not supported "

@@ -183,7 +183,8 @@ PAGEJIT_API pagejit_status pagejit_engine_create(const pagejit_engine_options* o
 // Null is legal. The engine ends with this handle, or with the last pagejit_paged_attention made of
 // it or the last call of another thread that is within it, if these are later. Ending cancels what
 // is being prepared in the background and waits for what runs; until then the callbacks of its
-// options may be called. Kernels may outlive it. Not from a callback of prepare_async.
+// options may be called. Kernels may outlive it. Not from a callback of prepare_async; a callback
+// whose call turns out to be the last one has the engine end on another thread, soon.
 PAGEJIT_API pagejit_status pagejit_engine_destroy(pagejit_engine* engine, pagejit_error* error);
 
 // The target that a prepare compiles for on this device, which is given as to a prepare.
@@ -209,9 +210,10 @@ typedef struct pagejit_prepare_options {
   int32_t reserved;       // 0
   pagejit_stream stream;  // while it is captured only a kernel that is ready is returned
   // Called once with the result, after it can be had by _wait, unless cancelled first. On a thread
-  // of the engine, or on the one that destroys the engine (then with CANCELLED). It may use the
-  // engine but must not destroy it, wait for another kernel, throw or longjmp out, and should be
-  // short. `kernel` is the handle of the family that was asked for (pagejit_kernel*, ...), null
+  // of the engine; or on the one that destroys the engine (then with CANCELLED); or, where no
+  // thread can be started, on the caller's before _prepare_async returns. It may use the engine but
+  // must not destroy it, wait for another kernel, throw or longjmp out, and should be short.
+  // `kernel` is the handle of the family that was asked for (pagejit_kernel*, ...), null
   // unless status is OK. It and `error` live as long as the call; to keep a kernel: its _copy.
   void (*on_done)(void* user, pagejit_status status, void* kernel, const pagejit_error* error);
   void* done_user;
