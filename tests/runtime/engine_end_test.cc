@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "tests/cache/child_process.h"
@@ -16,16 +17,23 @@ using cache::wait_for;
 
 class EngineEndTest : public EngineTest {
  protected:
-  // Its options hold `alive_`, which is this test's alone again once the engine is no more.
+  // Its options hold what tells when and on which thread the engine goes.
   std::shared_ptr<Engine> make_watched_engine() {
     EngineOptions watched = options();
-    watched.on_event = [this, alive = alive_](const JitEvent&) {
+    const std::shared_ptr<void> end(nullptr, [this](void*) {
+      ended_on = std::this_thread::get_id();
+      has_ended = true;
+    });
+    watched.on_event = [this, end](const JitEvent&) {
       if (on_event) on_event();
     };
     return make_engine(std::move(watched));
   }
-  bool has_ended() const {
-    return wait_for([&] { return alive_.use_count() == 1; });
+  // Waits until the engine is no more, which ended on another thread than the callback's.
+  void expect_ended_apart_from(const std::atomic<std::thread::id>& callback) {
+    ASSERT_TRUE(wait_for([&] { return has_ended.load(); }));
+    EXPECT_NE(callback.load(), std::thread::id());
+    EXPECT_NE(ended_on, callback.load());
   }
   Pending<Kernel> start(Engine& engine, int group_size, std::function<void()> on_done = {}) {
     PrepareOptions<Kernel> with;
@@ -37,9 +45,9 @@ class EngineEndTest : public EngineTest {
   }
 
   std::function<void()> on_event;
-
- private:
-  const std::shared_ptr<int> alive_ = std::make_shared<int>();
+  std::atomic<std::thread::id> called_on{};
+  std::thread::id ended_on;  // once has_ended
+  std::atomic<bool> has_ended{false};
 };
 
 TEST_F(EngineEndTest, ACallbackMayHoldTheLastReference) {
@@ -49,6 +57,7 @@ TEST_F(EngineEndTest, ACallbackMayHoldTheLastReference) {
   std::promise<void> is_last;
   std::atomic<uint64_t> compiles{0};
   start(*engine, 4, [&] {
+    called_on = std::this_thread::get_id();
     const std::shared_ptr<Engine> mine = weak.lock();
     holds.set_value();
     is_last.get_future().wait();
@@ -59,15 +68,15 @@ TEST_F(EngineEndTest, ACallbackMayHoldTheLastReference) {
   holds.get_future().wait();
   engine.reset();
   is_last.set_value();
-  EXPECT_TRUE(has_ended());
+  expect_ended_apart_from(called_on);
   EXPECT_EQ(compiles, 2u);
 }
 
 TEST_F(EngineEndTest, ACallbackThatOwnsItMayBeTheLastToGo) {
   std::shared_ptr<Engine> engine = make_watched_engine();
-  start(*engine, 4, [owned = engine] {});
+  start(*engine, 4, [this, owned = engine] { called_on = std::this_thread::get_id(); });
   engine.reset();
-  EXPECT_TRUE(has_ended());
+  expect_ended_apart_from(called_on);
 }
 
 TEST_F(EngineEndTest, AnEventMayHoldTheLastReference) {
@@ -76,6 +85,7 @@ TEST_F(EngineEndTest, AnEventMayHoldTheLastReference) {
   std::promise<void> holds;
   std::promise<void> is_last;
   on_event = [&] {
+    called_on = std::this_thread::get_id();
     const std::shared_ptr<Engine> mine = weak.lock();
     holds.set_value();
     is_last.get_future().wait();
@@ -85,7 +95,7 @@ TEST_F(EngineEndTest, AnEventMayHoldTheLastReference) {
   holds.get_future().wait();
   engine.reset();
   is_last.set_value();
-  EXPECT_TRUE(has_ended());
+  expect_ended_apart_from(called_on);
   EXPECT_TRUE(pending.is_ready()) << "done or cancelled";
 }
 
@@ -110,7 +120,7 @@ TEST_F(EngineEndTest, WhatACallbackAsksForMeanwhileIsAnswered) {
   start(*engine, 1, [&] { is_ending.set_value(); });  // cancelled by the end
   begins.get_future().wait();
   engine.reset();
-  EXPECT_TRUE(has_ended());
+  EXPECT_TRUE(has_ended);
   for (const Pending<Kernel>& pending : asked) {
     EXPECT_TRUE(pending.is_ready());
     if (const Status status = pending.wait().status(); !status) {
