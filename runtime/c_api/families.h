@@ -16,6 +16,10 @@ union Room {
   Element elements[kCount];
 };
 struct MergeStatesArgsWithRoom : MergeStatesArgs {
+  // For a kernel that takes a list; of others nothing can be said of what the pointer points to.
+  void read_list();
+
+  const pagejit_merge_state* list = nullptr;
   Room<MergeState, kMaxListedStates> room;
 };
 struct CascadeArgsWithRoom : CascadeArgs {

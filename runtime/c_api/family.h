@@ -41,8 +41,9 @@ class PendingObject {
 template <class Handle>
 class PendingOf : public PendingObject {
  public:
-  PendingOf(Kind kernel_kind, Pending<Handle> pending)
-      : PendingObject(kernel_kind), pending_(std::move(pending)) {}
+  explicit PendingOf(Kind kernel_kind) : PendingObject(kernel_kind) {}
+  // Before anybody else knows of this object.
+  void set(Pending<Handle> pending) { pending_ = std::move(pending); }
   bool wait_for(std::chrono::milliseconds timeout) const override {
     return pending_.wait_for(timeout);
   }
@@ -217,13 +218,22 @@ pagejit_status prepare_async(pagejit_engine* engine, const typename Family::CSpe
           cpp_options.on_done = [done = DoneCall(async.on_done, async.user)](
                                     const Result<Handle>& result) { done(Family::kKind, result); };
         }
+        // The handle first: what has begun is not taken back, and calls on_done.
+        auto owned = std::make_unique<PendingOf<Handle>>(Family::kKind);
+        PendingOf<Handle>& place = *owned;
+        pagejit_pending* made = nullptr;
+        if (Status s = hand_out(Kind::kPending, PendingHolder{std::move(owned)}, &made); !s) {
+          return s;
+        }
         Result<Pending<Handle>> started =
-            cpp_engine.prepare_async(spec, device, std::move(cpp_options));
-        if (!started) return started.status();
-        return hand_out(
-            Kind::kPending,
-            PendingHolder{std::make_unique<PendingOf<Handle>>(Family::kKind, std::move(*started))},
-            pending);
+            guarded([&] { return cpp_engine.prepare_async(spec, device, std::move(cpp_options)); });
+        if (!started) {
+          (void)close(Kind::kPending, value_of(made));
+          return started.status();
+        }
+        place.set(std::move(*started));
+        *pending = made;
+        return {};
       });
     });
   });
@@ -334,6 +344,9 @@ pagejit_status launch(const typename Family::CHandle* kernel, const typename Fam
   return with_kernel<Family>(kernel, error, [&](const auto& handle) -> Status {
     typename Family::Args args;
     if (Status s = Family::to_cpp(given, &args); !s) return s;
+    if constexpr (requires { args.read_list(); }) {
+      if (handle.spec().listed) args.read_list();
+    }
     return handle.launch(args, stream);
   });
 }

@@ -129,5 +129,6 @@ PAGEJIT_C_DEBUG_REPORT_FUNCTIONS(IndexKeyGatherFamily, pagejit_index_key_gather_
 
 int64_t pagejit_index_page_bytes(int32_t block_size, int32_t head_size, int32_t quant_block_size) {
   if (block_size < 1 || head_size < 1 || quant_block_size < 1) return 0;
+  if (block_size > INT64_MAX / pagejit::index_page_bytes(1, head_size, quant_block_size)) return 0;
   return pagejit::index_page_bytes(block_size, head_size, quant_block_size);
 }

@@ -54,14 +54,17 @@ Status MergeStatesFamily::to_cpp(const CArgs* from, Args* to) {
   to->num_merged_tokens = known->num_merged_tokens;
   to->token_count = known->token_count;
   fields.reserved(known->reserved | known->reserved1);
-  if (known->states != nullptr) {
-    const int count = std::clamp(known->num_states, 0, kMaxListedStates);
-    for (int i = 0; i < count; ++i) {
-      to->room.elements[i] = {.v = known->states[i].v, .lse = known->states[i].lse};
-    }
-    to->states = to->room.elements;
-  }
+  to->list = known->states;
   return fields.status();
+}
+
+void MergeStatesArgsWithRoom::read_list() {
+  if (list == nullptr) return;
+  const int count = std::clamp(num_states, 0, kMaxListedStates);
+  for (int i = 0; i < count; ++i) {
+    new (&room.elements[i]) MergeState{.v = list[i].v, .lse = list[i].lse};
+  }
+  states = room.elements;
 }
 
 pagejit_merge_states_args MergeStatesFamily::default_args() {

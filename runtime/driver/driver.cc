@@ -23,8 +23,9 @@ std::string version_text(int version) {
   return format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-Status unavailable(std::string message) {
-  return Status(StatusCode::kDriverUnavailable, std::move(message));
+Status unavailable(std::string message, CUresult result = CUDA_SUCCESS) {
+  return Status(StatusCode::kDriverUnavailable, std::move(message), {},
+                {.cuda_result = static_cast<int>(result)});
 }
 
 // Resolves functions one by one and remembers the names that are missing.
@@ -85,9 +86,11 @@ Status Driver::resolve() {
     return unavailable(format("{} is no CUDA driver: it lacks cuDriverGetVersion", path_));
   }
   if (CUresult result = get_version(&version_); result != CUDA_SUCCESS) {
-    return unavailable(format(
-        "{}: cuDriverGetVersion failed with {}{}", path_, static_cast<int>(result),
-        result == CUDA_ERROR_STUB_LIBRARY ? " (the toolkit's stub library, not a driver)" : ""));
+    return unavailable(
+        format(
+            "{}: cuDriverGetVersion failed with {}{}", path_, static_cast<int>(result),
+            result == CUDA_ERROR_STUB_LIBRARY ? " (the toolkit's stub library, not a driver)" : ""),
+        result);
   }
   if (version_ < kMinimumVersion) {
     return unavailable(
@@ -163,7 +166,8 @@ Status Driver::resolve() {
         format("{} (CUDA {}) lacks {}", path_, version_text(version_), resolver.missing()));
   }
   if (CUresult result = cuInit(0); result != CUDA_SUCCESS) {
-    return unavailable(format("{} does not work: {}", path_, failure(result, "cuInit").message()));
+    return unavailable(format("{} does not work: {}", path_, failure(result, "cuInit").message()),
+                       result);
   }
   return {};
 }

@@ -54,18 +54,20 @@ Result<std::shared_ptr<const Driver>> open_driver(const DriverRequest& request,
   if (!request.driver.empty()) return Driver::open(request.driver);
 
   std::string tried;
+  FailureFacts facts;  // of the first that answered
   for (const char* candidate : kDriverCandidates) {
     Result<std::shared_ptr<const Driver>> driver = Driver::open(candidate);
     if (driver) return driver;
+    if (facts.cuda_result == 0) facts.cuda_result = driver.status().facts().cuda_result;
     tried += (tried.empty() ? "" : "; ") + driver.status().message();
   }
-  Status missing(StatusCode::kDriverUnavailable, "no CUDA driver works: " + tried);
+  Status missing(StatusCode::kDriverUnavailable, "no CUDA driver works: " + tried, {}, facts);
   if (!request.allow_emulator) return missing;
 
   Result<std::shared_ptr<const Driver>> emulator = open_emulator(request.emulator_path);
   if (!emulator) {
     return Status(StatusCode::kDriverUnavailable,
-                  missing.message() + "; " + emulator.status().message());
+                  missing.message() + "; " + emulator.status().message(), {}, facts);
   }
   logger.warning(format("no CUDA driver works; kernels run on the CPU emulator {} ({})",
                         emulator.value()->path(), tried));

@@ -276,7 +276,10 @@ Result<Target> Engine::Impl::target_of_device(int device) {
 EngineStats Engine::Impl::stats() const {
   EngineStats stats;
   const CallScope scope(*calls);
-  if (!scope.status()) return stats;
+  if (!scope.status()) {  // a forked child's: locks may be held for ever
+    images.recorder().add_to(stats);
+    return stats;
+  }
   images.add_to(stats);
   stats.memory_hits += table_hits;
   stats.driver_rejects = driver_rejects;

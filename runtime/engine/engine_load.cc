@@ -107,7 +107,10 @@ Result<std::shared_ptr<LoadedKernel>> Engine::Impl::load_or_replace(const LoadCa
   modules.erase(name);
   if (!call.report.may_compile()) {
     images.discard_rejected(acquired.image);
-    const Status denied = call.report.denied_by_policy(target, name).with_context(refusal);
+    const Status denied(
+        StatusCode::kDenied,
+        format("{}: {}", refusal, call.report.denied_by_policy(target, name).message()), {},
+        {.cuda_result = loaded.status().facts().cuda_result});
     ++denied_by_policy;
     call.report.refused(target, name, stopwatch.milliseconds(), denied);
     return denied;

@@ -105,6 +105,7 @@ class ImageStore {
   void add_to(EngineStats& stats) const;
   // The engine's times; those of loading are recorded by whoever loads.
   StatsRecorder& recorder() { return recorder_; }
+  const StatsRecorder& recorder() const { return recorder_; }
 
  private:
   using Shared = std::shared_ptr<const StoredImage>;

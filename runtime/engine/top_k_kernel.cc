@@ -24,7 +24,7 @@ int balanced_splits(int num_columns, int k) {
 }
 
 size_t bytes_for(const TopKArgs& args, int num_splits) {
-  if (num_splits <= 1) return 0;
+  if (num_splits <= 1 || args.num_rows < 1 || args.k < 1) return 0;
   return static_cast<size_t>(pagejit_shared::kTopKCandidatesOffset) +
          static_cast<size_t>(args.num_rows) * static_cast<size_t>(num_splits) *
              static_cast<size_t>(args.k) * sizeof(pagejit_shared::TopKCandidate);

@@ -131,6 +131,7 @@ struct FromC<pagejit_merge_state> {
     args.states = states;
     MergeStatesArgsWithRoom converted;
     Status status = MergeStatesFamily::to_cpp(&args, &converted);
+    converted.read_list();
     if (status) *to = converted.states[1];
     return status;
   }

@@ -165,8 +165,8 @@ constexpr int value_head_size(const KernelSpec& spec) {
 // Bytes that K and V of a token and KV head take in the cache, without the scales of token_scales.
 constexpr int kv_token_bytes(const KernelSpec& spec) {
   if (spec.kv_layout == KvLayout::kDsMla) return kDsMlaRowBytes;
-  const int elements = spec.head_size + (spec.latent ? 0 : value_head_size(spec));
-  return elements * data_type_bits(spec.kv_dtype) / 8;
+  const int64_t elements = int64_t{spec.head_size} + (spec.latent ? 0 : value_head_size(spec));
+  return static_cast<int>(elements * data_type_bits(spec.kv_dtype) / 8);
 }
 
 // Every rule answers with the field, its value and what is legal (kInvalidArgument, or kUnsupported

@@ -63,7 +63,7 @@ PAGEJIT_API const char* pagejit_status_name(pagejit_status status);
 // ---- Error objects ----
 
 // What went wrong in the call that it was last given to; a call that succeeds clears it. A handle
-// that the caller owns; for one thread at a time.
+// that the caller owns; for one call at a time: a callback that calls uses another.
 typedef struct pagejit_error pagejit_error;
 
 PAGEJIT_API pagejit_status pagejit_error_create(pagejit_error** error);
@@ -81,7 +81,8 @@ PAGEJIT_API pagejit_status pagejit_error_code(const pagejit_error* error);
 PAGEJIT_API const char* pagejit_error_message(const pagejit_error* error);
 // Long text where there is one: of a failed compile its log, options and numbered source.
 PAGEJIT_API const char* pagejit_error_detail(const pagejit_error* error);
-// The canonical text of the kernel that was asked for.
+// The canonical text of the kernel that was asked for; "" of a launch that was refused and of a
+// request that was cancelled.
 PAGEJIT_API const char* pagejit_error_spec(const pagejit_error* error);
 // Of a failed compile: what the compiler said, its options one a line, the source.
 PAGEJIT_API const char* pagejit_error_log(const pagejit_error* error);
@@ -203,7 +204,7 @@ typedef struct pagejit_kernel_info {
   char kernel_name[PAGEJIT_KERNEL_NAME_SIZE];
   char key[PAGEJIT_KEY_SIZE];  // name of the cache entry
   pagejit_target target;
-  int32_t origin;  // PAGEJIT_ORIGIN_*
+  int32_t origin;  // = COMPILED; PAGEJIT_ORIGIN_*
   int32_t reserved;
   double compile_ms;  // of the compile that made the image, whenever that was
   double prepare_ms;  // wall time of the call, compiling or reading included
