@@ -35,7 +35,12 @@ void MemoryCache::put(std::shared_ptr<const Entry> entry) {
     ++stats_.evictions;
   }
   recency_.push_front(std::move(entry));
-  index_.emplace(recency_.front()->key, recency_.begin());
+  try {
+    index_.emplace(recency_.front()->key, recency_.begin());
+  } catch (...) {  // out of memory: none may be in one of them only
+    recency_.pop_front();
+    throw;
+  }
   stats_.bytes += bytes;
 }
 

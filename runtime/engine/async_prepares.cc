@@ -24,7 +24,7 @@ int threads_for(int compile_threads) {
 }  // namespace
 
 bool AsyncRequest::join(const std::shared_ptr<AsyncWaiter>& waiter, JobPriority priority) {
-  if (is_over_) return false;
+  if (is_over_ || !is_of_this_process()) return false;
   waiters_.push_back(waiter);
   // Written under the table's mutex and by SingleFlight, which only raises it too.
   const int wanted = static_cast<int>(priority);
@@ -87,7 +87,9 @@ AsyncPrepares::~AsyncPrepares() {
       if (table_->requests.empty()) return;
       request = table_->requests.begin()->second;
     }
-    for (const std::shared_ptr<AsyncWaiter>& waiter : request->finish()) {  // leaves the table
+    const std::vector<std::shared_ptr<AsyncWaiter>> waiters = request->finish();
+    if (!request->is_of_this_process()) continue;  // the parent tells them
+    for (const std::shared_ptr<AsyncWaiter>& waiter : waiters) {
       waiter->fail(
           guarded([] { return Status(StatusCode::kCancelled, "the engine is being destroyed"); }));
     }

@@ -55,12 +55,14 @@ class AsyncRequest {
   AsyncRequest(std::shared_ptr<AsyncTable> table, std::string key)
       : table_(std::move(table)), key_(std::move(key)) {}
 
-  // False where it is done or given up: then a new one has to be made. Under the table's mutex.
+  // False where it is done or given up, or the parent's of a forked child, whose threads are not
+  // here: then a new one has to be made. Under the table's mutex.
   bool join(const std::shared_ptr<AsyncWaiter>& waiter, JobPriority priority);
   // A waiter that wants no result any more. The last one stops the request.
   void leave(const AsyncWaiter* waiter);
   // Those who still wait; from then on nobody joins.
   std::vector<std::shared_ptr<AsyncWaiter>> finish();
+  bool is_of_this_process() const { return process_ == ::getpid(); }
 
   // Of the work.
   jit::JobOptions job() const {
@@ -71,6 +73,7 @@ class AsyncRequest {
  private:
   const std::shared_ptr<AsyncTable> table_;
   const std::string key_;
+  const pid_t process_ = ::getpid();
   std::vector<std::shared_ptr<AsyncWaiter>> waiters_;  // guarded by the table's mutex, as is:
   bool is_over_ = false;
   std::stop_source stop_;

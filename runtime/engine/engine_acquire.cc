@@ -10,6 +10,29 @@
 #include "runtime/target_ladder.h"
 
 namespace pagejit {
+namespace {
+
+// A plan is within the bounds of its target: that of 8.0 has more shared memory than GPUs of 8.6 or
+// 8.9, on which its cubins run as well. `device` may be null: nothing is known.
+Status check_fits(const KernelSource& source, const DeviceInfo* device) {
+  if (device == nullptr || device->max_shared_bytes <= 0) return {};
+  const int needed = shared_bytes(source.config);
+  if (needed <= device->max_shared_bytes) return {};
+  return Status(
+      StatusCode::kUnsupported,
+      format("{} for {} takes {} bytes of shared memory: this GPU has {}", source.kernel_name,
+             source.target.to_string(), needed, device->max_shared_bytes));
+}
+
+}  // namespace
+
+Result<KernelSource> Engine::Impl::render_for(const AnySpec& spec, const Target& target,
+                                              const DeviceInfo* device) {
+  Result<KernelSource> source = render(spec, target);
+  if (!source) return source;
+  if (Status fits = check_fits(*source, device); !fits) return fits;
+  return source;
+}
 
 Result<StoredImage> Engine::Impl::acquire_image(const KernelSource& source, JitReport& report,
                                                 const jit::JobOptions& job) {
@@ -27,11 +50,12 @@ Result<StoredImage> Engine::Impl::acquire_image(const KernelSource& source, JitR
 // What was given ahead of deployment serves, for whichever target of the ladder: a bundle for sm_80
 // is not passed over on a GPU of 8.6 because a compiler is there too, if that compiler made it.
 std::optional<Engine::Impl::Acquired> Engine::Impl::acquire_ahead(
-    const AnySpec& spec, const std::vector<Target>& targets, JitReport& report) {
+    const AnySpec& spec, const std::vector<Target>& targets, const DeviceInfo* device,
+    JitReport& report) {
   if (!images.has_layers()) return std::nullopt;
   const Stopwatch stopwatch;
   for (const Target& target : targets) {
-    Result<KernelSource> source = render(spec, target);
+    Result<KernelSource> source = render_for(spec, target, device);
     if (!source) continue;
     std::optional<StoredImage> image = images.find_ahead(*source, compiler_for(target));
     if (!image) continue;
@@ -52,16 +76,16 @@ Result<Engine::Impl::Acquired> Engine::Impl::acquire(const AnySpec& spec,
     if (device != nullptr && !targets.front().is_host()) {
       for (const Target& target : ptx_ladder(device->sm)) all.push_back(target);
     }
-    return acquire_stored(spec, all, report);
+    return acquire_stored(spec, all, device, report);
   }
-  if (std::optional<Acquired> ahead = acquire_ahead(spec, targets, report)) {
+  if (std::optional<Acquired> ahead = acquire_ahead(spec, targets, device, report)) {
     return std::move(*ahead);
   }
   Status first_failure;
   bool has_no_plan = false;  // on a GPU that is known
   bool can_be_made = true;
   for (const Target& target : targets) {
-    Result<KernelSource> source = render(spec, target);
+    Result<KernelSource> source = render_for(spec, target, device);
     Status failure = source.status();
     if (source) {
       Result<StoredImage> image = acquire_image(*source, report, job);
@@ -97,15 +121,13 @@ Result<Engine::Impl::Acquired> Engine::Impl::acquire_ptx(const AnySpec& spec,
       StatusCode::kUnsupported,
       format("no PTX serves a GPU of compute capability {}.{}", device.sm / 10, device.sm % 10));
   for (const Target& target : ptx_ladder(device.sm)) {
-    Result<KernelSource> source = render(spec, target);
+    Result<KernelSource> source = render_for(spec, target, &device);
     if (!source) {
       if (!may_try_next(source.status())) return source.status();
       continue;
     }
-    const int needed = shared_bytes(source->config);
-    if (device.max_shared_bytes > 0 && needed > device.max_shared_bytes) continue;
     if (can_be_made) {
-      if (std::optional<Acquired> ahead = acquire_ahead(spec, {target}, report)) {
+      if (std::optional<Acquired> ahead = acquire_ahead(spec, {target}, &device, report)) {
         return std::move(*ahead);
       }
       Result<StoredImage> image = acquire_image(*source, report, job);
@@ -128,12 +150,13 @@ Result<Engine::Impl::Acquired> Engine::Impl::acquire_ptx(const AnySpec& spec,
 // is not known without opening it.
 Result<Engine::Impl::Acquired> Engine::Impl::acquire_stored(const AnySpec& spec,
                                                             const std::vector<Target>& targets,
+                                                            const DeviceInfo* device,
                                                             JitReport& report) {
   const Stopwatch stopwatch;
   Status first_failure;
   std::optional<std::pair<Target, std::string>> first_miss;  // with its key
   for (const Target& target : targets) {
-    Result<KernelSource> source = render(spec, target);
+    Result<KernelSource> source = render_for(spec, target, device);
     if (!source) {
       if (!may_try_next(source.status())) return source.status();
       if (first_failure) first_failure = source.status();

@@ -112,12 +112,16 @@ struct [[gnu::visibility("hidden")]] Engine::Impl {
   Result<Acquired> resolve_tuned(const TunedRecord& record, const KernelSpec& spec,
                                  const Target& target);
   std::shared_ptr<TunedSlot> tuned_slot(const std::string& key);
+  // render(); kUnsupported too where the kernel takes more shared memory than the device has, of
+  // which null says nothing.
+  Result<KernelSource> render_for(const AnySpec& spec, const Target& target,
+                                  const DeviceInfo* device);
   std::optional<Acquired> acquire_ahead(const AnySpec& spec, const std::vector<Target>& targets,
-                                        JitReport& report);
+                                        const DeviceInfo* device, JitReport& report);
   Result<Acquired> acquire_ptx(const AnySpec& spec, const DeviceInfo& device, bool can_be_made,
                                JitReport& report, const jit::JobOptions& job);
   Result<Acquired> acquire_stored(const AnySpec& spec, const std::vector<Target>& targets,
-                                  JitReport& report);
+                                  const DeviceInfo* device, JitReport& report);
   Result<StoredImage> acquire_image(const KernelSource& source, JitReport& report,
                                     const jit::JobOptions& job);
   Status check_capture(const OpenDriver& opened, const DeviceContext& where, Stream stream,

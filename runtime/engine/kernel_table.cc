@@ -20,7 +20,12 @@ std::vector<KernelTable::Pointer> KernelTable::insert(const std::string& key, Po
     return dropped;
   }
   recency_.emplace_front(key, std::move(kernel));
-  index_.emplace(key, recency_.begin());
+  try {
+    index_.emplace(key, recency_.begin());
+  } catch (...) {  // out of memory: none may be in one of them only
+    recency_.pop_front();
+    throw;
+  }
 
   // New handles come only from find() under this lock, or from other handles: a count of one cannot
   // grow meanwhile.

@@ -63,6 +63,12 @@ std::string machine_failure(const SubprocessResult& run, std::chrono::millisecon
   if (contains(run.output, "signal terminated program") || contains(run.output, "due to signal")) {
     return "lost its compiling process: " + first_error_line(run.output);
   }
+  // Of errno, in the locale C that it is run in, and GCC's own.
+  for (const char* words :
+       {"Cannot allocate memory", "out of memory", "virtual memory exhausted",
+        "Resource temporarily unavailable", "Too many open files", "Disk quota exceeded"}) {
+    if (contains(run.output, words)) return "ran out of resources: " + first_error_line(run.output);
+  }
   if (contains(run.output, "No space left on device")) {
     return "found no space left on the device of its temporary folder: set TMPDIR to another one";
   }

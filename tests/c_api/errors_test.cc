@@ -50,6 +50,15 @@ TEST_F(ErrorsTest, ADriversFailureTellsItsNumber) {
   EXPECT_EQ(pagejit_error_spec(error), text_of_eight);
 }
 
+TEST_F(ErrorsTest, ADriverThatDoesNotWorkTellsItsNumber) {
+  script->fail("cuInit", CUDA_ERROR_NO_DEVICE);
+  pagejit_engine* engine = make_c_engine(dependencies());
+  pagejit_kernel* kernel = nullptr;
+  EXPECT_EQ(pagejit_kernel_prepare(engine, &specs.kernel, 0, nullptr, &kernel, error),
+            PAGEJIT_DRIVER_UNAVAILABLE);
+  EXPECT_EQ(pagejit_error_cuda_result(error), CUDA_ERROR_NO_DEVICE);
+}
+
 TEST_F(ErrorsTest, AFailedLaunchTellsNumberAndSpec) {
   script->fail("cuLaunchKernelEx", CUDA_ERROR_ILLEGAL_ADDRESS);
   pagejit_convert_float8_args args;

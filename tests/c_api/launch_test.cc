@@ -58,6 +58,23 @@ TEST_F(LaunchParamsTest, OfAttentionAreThoseOfCpp) {
   expect_equal(of_c, script->last_launch(), sizeof of_c.params);
 }
 
+TEST_F(LaunchParamsTest, OfMergesWithoutAListLeaveItsPointerAlone) {
+  pagejit_merge_states_args args;
+  pagejit_merge_states_args_init(&args, sizeof args);
+  args.states = reinterpret_cast<const pagejit_merge_state*>(16);  // nothing to be read there
+  args.num_states = 8;
+  args.v = reinterpret_cast<const void*>(0x1000);
+  args.lse = reinterpret_cast<const float*>(0x2000);
+  args.v_stride_state = 1024;
+  args.v_stride_token = args.out_stride_token = 128;
+  args.v_stride_head = args.out_stride_head = 128;
+  args.out = reinterpret_cast<void*>(0x3000);
+  args.num_tokens = 2;
+  args.num_heads = 1;
+  EXPECT_EQ(outcome(pagejit_merge_states_kernel_launch(handles.merge_states, &args, stream, error)),
+            "");
+}
+
 TEST_F(LaunchParamsTest, OfCacheWritesAreThoseOfCpp) {
   using pagejit_shared::CacheWriteParams;
   static_assert(sizeof(CacheWriteParams) <= sizeof(pagejit_shared::AttentionParams));

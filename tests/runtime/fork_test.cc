@@ -146,6 +146,26 @@ TEST_F(ForkTest, AChildForkedDuringACallOfAnotherThreadGetsAnErrorAtOnce) {
   inside.join();
 }
 
+TEST_F(ForkTest, AChildThatAsksForWhatItsParentHasAskedForGetsItsOwn) {
+  EngineOptions with = options();
+  with.compile_threads = 1;
+  auto engine = make_engine(with);
+  const auto ask = [&](Engine& of) { return of.prepare_async(kSpec, 0).value(); };
+  // Forked before the worker has begun, or while it works, or when it is done: it never hangs.
+  for (int i = 0; i < 20; ++i) {
+    engine = make_engine(with);
+    const Pending<Kernel> pending = ask(*engine);
+    EXPECT_TRUE(holds_in_child([&] {
+      if (!kChildrenMayStartThreads) return true;
+      Result<Pending<Kernel>> own = engine->prepare_async(kSpec, 0);
+      const Status status = own ? own->wait().status() : own.status();
+      return status || status.code() == StatusCode::kCompilerUnavailable ||
+             status.code() == StatusCode::kDriverUnavailable;
+    }));
+    EXPECT_TRUE(pending.wait());
+  }
+}
+
 TEST_F(ForkTest, WhoWaitedForAKernelMayForkThoughItsCallbackIsStillCalled) {
   std::atomic<bool> gate{false};
   auto engine = make_engine();

@@ -139,6 +139,45 @@ TEST_F(RejectLadderTest, ACompilerOlderThanTheGpuMakesPtxThatFitsIt) {
   EXPECT_EQ(prepare(*engine, kSpec).info().target.to_string(), "compute_89");
 }
 
+// A GPU of 8.6 runs cubins for 8.0, whose plans may have more shared memory than it has.
+TEST_F(RejectLadderTest, AKernelThatDoesNotFitTheGpuIsNotTakenThoughItsTargetServes) {
+  set_device({.sm = 86, .max_shared_bytes = 99 * 1024});
+  EngineDependencies parts = dependencies();
+  parts.plan = [](const AnySpec& spec, const Target& target) -> Result<AnyConfig> {
+    const int group_size = std::get<KernelSpec>(spec).group_size;
+    if (target.sm == 86 && group_size == 1) {
+      return Status(StatusCode::kUnsupported, "no tile fits");
+    }
+    Result<AnyConfig> config = fake_plan(spec, target);
+    if (target.sm == 80) {
+      std::get<KernelConfig>(*config).attention.shared_bytes = 150 * 1024;
+    }
+    return config;
+  };
+  const KernelSpec none{.group_size = 1};
+  const KernelSpec other{.group_size = 8};
+  const Status status = (*create_engine(options(), parts))->prepare(none, 0).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(nvrtc->compiles, 0);
+
+  // A stored one for 8.0 is passed over: from a read-only directory where a compiler is there, and
+  // where nothing may be compiled.
+  EngineOptions given = options();
+  given.cache_dir = directory.path() + "/given";
+  for (const KernelSpec& spec : {none, other}) {
+    ASSERT_TRUE((*create_engine(given, parts))->precompile(spec, *parse_target("sm_80")));
+  }
+  EngineOptions with = options();
+  with.read_only_dirs = {given.cache_dir};
+  EXPECT_EQ(prepare(**create_engine(with, parts), other).info().target.to_string(), "sm_86");
+  with.cache_dir = directory.path() + "/other";
+  with.jit = JitPolicy::kError;
+  auto strict = *create_engine(with, parts);
+  EXPECT_EQ(strict->prepare(other, 0).status().code(), StatusCode::kDenied);
+  EXPECT_EQ(strict->prepare(none, 0).status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(strict->prepare(none, 0).status().message(), HasSubstr("no tile fits"));
+}
+
 TEST_F(RejectLadderTest, ASpecThatTheGpuHasNoPlanForGetsNoPtx) {
   EngineDependencies parts = dependencies();
   parts.plan = [](const AnySpec& spec, const Target& target) -> Result<AnyConfig> {

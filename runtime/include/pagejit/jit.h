@@ -15,7 +15,7 @@ namespace pagejit {
 enum class JitPolicy : uint8_t {
   kOn = 0,     // compiles it
   kWarn = 1,   // compiles it, and logs a warning with spec, target, key and duration
-  kError = 2,  // compiles nothing and opens no compiler: kDenied, a log line (error) and an event
+  kError = 2,  // compiles nothing and opens no NVRTC: kDenied, a log line (error) and an event
   // As kError, but silent: kDenied and a count, neither log line nor event; the same for a refusal
   // during a capture. For programs that have a fallback of their own.
   kOff = 3,

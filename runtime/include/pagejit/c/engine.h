@@ -74,7 +74,7 @@ enum pagejit_remote_layout {
 enum pagejit_jit_policy {
   PAGEJIT_JIT_ON = 0,     // compiles it
   PAGEJIT_JIT_WARN = 1,   // compiles it, and logs a warning with spec, target, key and duration
-  PAGEJIT_JIT_ERROR = 2,  // compiles nothing, opens no compiler: DENIED, a log line and an event
+  PAGEJIT_JIT_ERROR = 2,  // compiles nothing, opens no NVRTC: DENIED, a log line and an event
   PAGEJIT_JIT_OFF = 3     // as ERROR, but silent: DENIED and a count
 };
 
