@@ -41,6 +41,9 @@ expect 'bash: --head' "$(bash_completes pagejit precompile --tp 4 --head)" '--he
 expect 'bash: a file' "$(bash_completes pagejit precompile --model a.j)" a.json
 expect 'bash: a folder' "$(bash_completes pagejit precompile --cache-dir a)" a.folder
 expect 'bash: a number' "$(bash_completes pagejit precompile --head-size '')" ''
+expect 'bash: the first of two files' "$(bash_completes pagejit bench --compare a.j)" a.json
+expect 'bash: the second of two files' "$(bash_completes pagejit bench --compare a.json a.j)" a.json
+expect 'bash: behind two files' "$(bash_completes pagejit bench --compare a.json a.json ho)" host
 expect 'bash: an argument' "$(bash_completes pagejit bundle verify a.j)" a.json
 
 # ---- fish --------------------------------------------------------------------------------------------------------------
@@ -54,6 +57,8 @@ expect 'fish: bundle cr' "$(fish_completes 'pagejit bundle cr')" create
 expect 'fish: --head' "$(fish_completes 'pagejit precompile --tp 4 --head')" '--head-size --head-size-v'
 expect 'fish: a file' "$(fish_completes 'pagejit precompile --model a.j')" a.json
 expect 'fish: a folder' "$(fish_completes 'pagejit precompile --cache-dir a')" a.folder/
+expect 'fish: the second of two files' "$(fish_completes 'pagejit bench --compare a.json a.j')" a.json
+expect 'fish: behind two files' "$(fish_completes 'pagejit bench --compare a.json a.json ho')" host
 
 # ---- zsh: its completion system needs a terminal, so the functions are called with one of its own in their place -------
 zsh_file=$prefix/share/zsh/site-functions/_pagejit
@@ -73,4 +78,7 @@ for command in $commands; do
   grep -qx "$command" "$work/zsh_commands" || wrong "zsh: no $command"
 done
 zsh_passes arguments | grep -qF '(-h --help)--help[Print this help message and exit]' || wrong "zsh: no --help"
+# A colon would end the message of a value.
+grep -qF "':PERCENT: ' \\" "$zsh_file" || wrong "zsh: the value of --threshold is not PERCENT alone"
+grep -qF "':FILE:_files'':FILE:_files' \\" "$zsh_file" || wrong "zsh: --compare has no second file"
 [ "$failed" = no ]

@@ -45,6 +45,8 @@ std::vector<int32_t> make_table(const AttentionBenchCase& c, const std::vector<i
 
 }  // namespace
 
+int pools_for(const AttentionBenchCase& c) { return pools_for(read_bytes(c), kv_bytes(c)); }
+
 Result<AttentionWorkload> AttentionWorkload::create(Engine& engine, const DeviceSession& session,
                                                     const AttentionBenchCase& c, int num_pools) {
   AttentionWorkload work;
@@ -163,7 +165,7 @@ Result<AttentionBenchResult> run_attention_bench(BenchDevice& device, const Atte
   Status status = check_kernel(device.engine(), device.session(), c, &result.check_max_error);
   if (!status) return status;
   Result<AttentionWorkload> work =
-      AttentionWorkload::create(device.engine(), device.session(), c, pools_for(kv_bytes(c)));
+      AttentionWorkload::create(device.engine(), device.session(), c, pools_for(c));
   if (!work) return work.status();
   result.num_pools = work->num_pools();
   result.num_splits = work->num_splits();

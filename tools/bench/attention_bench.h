@@ -23,6 +23,10 @@ struct AttentionBenchResult {
   double teraflops() const { return flops(bench_case) / times.median_us * 1e-6; }
 };
 
+// How many pools of K and V take turns where a case is timed: by what a launch reads of one and
+// what one holds.
+int pools_for(const AttentionBenchCase& c);
+
 // With the suite's name; without a goal.
 BenchResult to_bench_result(const AttentionBenchResult& result, const std::string& suite);
 

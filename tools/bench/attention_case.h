@@ -38,6 +38,11 @@ struct AttentionBenchCase {
 // K and V rows of all sequences, each once: tokens * num_kv_heads * (head_size + head_size_v) *
 // bytes, where K's rows hold V tokens * num_kv_heads * head_size * bytes.
 double kv_bytes(const AttentionBenchCase& c);
+// Of those the rows that a launch has to read, which are fewer where the spec has a window, chunks
+// or sparse blocks: of each sequence the tokens that some query token sees. Of sparse blocks a
+// sequence of one query token has those that one head sees, which is the least; longer queries are
+// taken to see all. Never less than one token.
+double read_bytes(const AttentionBenchCase& c);
 // q, read once, and the result, written once: query tokens * heads * (head_size * bytes of q +
 // head_size_v * bytes of out).
 double query_bytes(const AttentionBenchCase& c);

@@ -114,8 +114,8 @@ std::vector<BenchResult> parse_figures(const std::string& suite, const std::stri
 }
 
 std::vector<BenchResult> run_beside(const std::string& suite, const std::string& name,
-                                    const std::vector<std::string>& files, bool lines_to_err,
-                                    CommandContext& context) {
+                                    const std::vector<std::string>& files, const std::string& nvrtc,
+                                    bool lines_to_err, CommandContext& context) {
   std::error_code error;
   const std::filesystem::path here =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
@@ -139,6 +139,7 @@ std::vector<BenchResult> run_beside(const std::string& suite, const std::string&
                  ExitCode::kEnvironment);
     return {};
   }
+  words.push_back(nvrtc);
   context.out.flush();
   pid_t child = 0;
   if (const int failure = spawn_group(words, lines_to_err, &child); failure != 0) {

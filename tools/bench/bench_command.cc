@@ -1,7 +1,10 @@
 // `pagejit bench`: suites of kernels on a GPU, the host side anywhere, and comparing two runs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -52,6 +55,8 @@ constexpr Suite kSuites[] = {
     {"mixed", "Decode steps and a chunk of a prompt in one launch", &mixed_cases},
     {"cascade", "Sequences with a shared prefix, as a cascade and by the flat kernel", nullptr},
 };
+
+Status usage(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
 std::string format(const char* pattern, double value) {
   char text[40];
@@ -221,7 +226,8 @@ void run_program(const std::string& suite, const std::vector<std::string>& files
   BenchRun run;
   run.environment = describe_host(version_text());
   run.environment.compiler = compiler_identity(*options);
-  run.results = run_beside(suite, "pagejit-bench-" + suite, files, flags.is_quiet(), context);
+  run.results = run_beside(suite, "pagejit-bench-" + suite, files, options->nvrtc_path,
+                           flags.is_quiet(), context);
   write_run(flags, run, context);
 }
 
@@ -288,8 +294,7 @@ void compare(const BenchFlags& flags, CommandContext& context) {
   const auto alone = count(BenchVerdict::kOnlyFirst) + count(BenchVerdict::kOnlySecond);
   if (alone == std::ssize(differences)) {
     return context.fail(
-        Status(StatusCode::kInvalidArgument,
-               flags.compare[0] + " and " + flags.compare[1] + " have no case in common"));
+        usage(flags.compare[0] + " and " + flags.compare[1] + " have no case in common"));
   }
   warn_of_other_machines(first->environment, second->environment, context);
   if (!flags.is_quiet()) {
@@ -312,10 +317,45 @@ void compare(const BenchFlags& flags, CommandContext& context) {
   }
 }
 
+// One of two outputs in one place would be lost, or mixed with the other.
+Status check_outputs(const BenchFlags& flags) {
+  if (flags.json.empty() || flags.svg.empty()) return Status::ok();
+  if (flags.json == "-" && flags.svg == "-") {
+    return usage("--json - and --svg - both take the standard output; one of them takes a file");
+  }
+  if (flags.json == "-" || flags.svg == "-") return Status::ok();
+  std::error_code error;
+  const auto whole = [&error](const std::string& path) {
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    const std::filesystem::path found = std::filesystem::weakly_canonical(absolute, error);
+    return error ? absolute.lexically_normal() : found;
+  };
+  if (whole(flags.json) != whole(flags.svg)) return Status::ok();
+  return usage("--json and --svg both write " + models::printable(flags.json) +
+               "; each takes a file of its own");
+}
+
+// A flag that would change nothing is refused. The programs of these suites have cache directories,
+// drivers and numbers of threads of their own.
+Status check_flags_of_program(const std::string& suite, const CLI::App& command) {
+  for (const char* name : {"--cache-dir", "--jobs", "--driver"}) {
+    if (command.count(name) == 0) continue;
+    return usage(std::string(name) + ": is for suites on a GPU; bench " + suite +
+                 " takes --nvrtc, --json and --svg");
+  }
+  return Status::ok();
+}
+
 void run(const BenchFlags& flags, const CLI::App& command, CommandContext& context) {
+  if (const Status status = check_outputs(flags); !status) return context.fail(status);
   if (!flags.compare.empty()) {
     if (command.get_subcommands().empty()) return compare(flags, context);
-    return context.fail(Status(StatusCode::kInvalidArgument, "--compare takes no suite"));
+    return context.fail(usage("--compare takes no suite"));
+  }
+  for (const char* suite : {"host", "store"}) {
+    if (!command.got_subcommand(suite)) continue;
+    const Status status = check_flags_of_program(suite, command);
+    if (!status) return context.fail(status);
   }
   if (command.got_subcommand("host")) {
     return run_program("host", {"libpagejit-stub-driver.so", "../lib/libpagejit.so"}, flags,
@@ -328,6 +368,17 @@ void run(const BenchFlags& flags, const CLI::App& command, CommandContext& conte
       chosen.push_back(&suite);
   }
   run_suites(flags, chosen, context);
+}
+
+// A loss is compared with it: a number that is none would let every loss pass.
+CLI::Validator percentage() {
+  const auto check = [](std::string& word) -> std::string {
+    char* end = nullptr;
+    const double value = std::strtod(word.c_str(), &end);
+    const bool is_number = !word.empty() && *end == '\0' && std::isfinite(value);
+    return is_number && value >= 0 ? "" : models::printable(word) + ": must be a number from 0 on";
+  };
+  return {check, ""};
 }
 
 }  // namespace
@@ -352,7 +403,7 @@ void add_bench_command(CLI::App& app, CommandContext& context) {
       ->add_option("--threshold", flags->threshold,
                    "With --compare: exit code 5 where a case of the second file is worse by more "
                    "than so many percent, and by more than its noise")
-      ->check(CLI::NonNegativeNumber)
+      ->check(percentage())
       ->needs(compared)
       ->type_name("PERCENT");
   command->require_subcommand(0, 1);
@@ -368,16 +419,20 @@ void add_bench_command(CLI::App& app, CommandContext& context) {
           "  pagejit bench host\n"
           "  pagejit bench store\n\n") +
       kExitCodeHelp);
-  const auto add = [&](const std::string& name, const std::string& title) {
+  const auto add = [&](const std::string& name, const std::string& title,
+                       const std::string& but = "") {
     CLI::App* suite = command->add_subcommand(name, title)->fallthrough();
-    suite->footer("Takes the options of `pagejit bench`.\n\nExamples:\n  pagejit bench " + name +
-                  "\n  pagejit bench " + name + " --json " + name + ".json --svg " + name + ".svg");
+    suite->footer("Takes the options of `pagejit bench`" + but +
+                  ".\n\nExamples:\n  pagejit bench " + name + "\n  pagejit bench " + name +
+                  " --json " + name + ".json --svg " + name + ".svg");
   };
   for (const Suite& suite : kSuites) add(suite.name, suite.title);
-  add("host", "What compiling, preparing and launching cost the host; needs no GPU");
+  const std::string but = " but --cache-dir, --jobs and --driver";
+  add("host", "What compiling, preparing and launching cost the host; needs no GPU", but);
   add("store",
       "What the store of kernels costs processes, threads and calls; needs no GPU, takes some "
-      "minutes");
+      "minutes",
+      but);
   command->callback([flags, command, &context] { run(*flags, *command, context); });
 }
 

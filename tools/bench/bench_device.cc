@@ -15,14 +15,11 @@
 namespace pagejit {
 namespace {
 
-// Pools of KV cache together hold at least this: several times any L2 (126 MB on a B200).
-constexpr double kRotatedBytes = 1024e6;
-constexpr int kMaxPools = 64;
 // A graph of launches takes at least this long, so that the events' resolution (some 0.5 us) is
 // below 0.1 %.
 constexpr double kGraphUs = 2000;
 constexpr int kReplays = 15;
-constexpr size_t kPatternElements = size_t{1} << 22;
+constexpr size_t kPatternElements = size_t{1} << 18;
 
 // Random bits within `variable`, else those of a number between 0.5 and 2.
 struct BitPattern {
@@ -143,8 +140,10 @@ Result<KvPool> make_kv_pool(const DeviceSession& session, const KernelSpec& spec
   return pool;
 }
 
-int pools_for(double kv_bytes) {
-  return std::clamp(static_cast<int>(std::ceil(kRotatedBytes / kv_bytes)), 2, kMaxPools);
+int pools_for(double read_bytes, double pool_bytes) {
+  const double wanted = std::ceil(kRotatedBytes / read_bytes);
+  const double most = std::min<double>(kMaxPools, std::floor(kMostPoolBytes / pool_bytes));
+  return static_cast<int>(std::max(2.0, std::min(wanted, most)));
 }
 
 Result<RotatedTimes> time_rotated(const DeviceSession& session, int num_pools,

@@ -59,8 +59,18 @@ Result<KvPool> make_kv_pool(const DeviceSession& session, const KernelSpec& spec
                             int64_t num_blocks, bool shuffled, int seed);
 KvStrides nhd_strides(const KernelSpec& spec, int num_kv_heads);
 
-// So many that together they hold several times any L2, and at least two.
-int pools_for(double kv_bytes);
+// What one turn over all pools reads: several times any L2 (126 MB on a B200).
+inline constexpr double kRotatedBytes = 1024e6;
+// Memory of all pools together, where they are more than two.
+inline constexpr double kMostPoolBytes = 8.0 * (1 << 30);
+// Launches of one turn, which become nodes of a graph.
+inline constexpr int kMaxPools = 4096;
+
+// How many pools of pool_bytes take turns, where a launch reads read_bytes of one, both positive:
+// so many that a turn reads kRotatedBytes, as far as kMostPoolBytes and kMaxPools allow, and at
+// least two. The L2 may serve parts of a pool where they allow too few: where launches read little
+// of a long cache, or next to nothing.
+int pools_for(double read_bytes, double pool_bytes);
 
 struct RotatedTimes {
   double median_us = 0;  // of one launch

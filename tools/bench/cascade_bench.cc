@@ -219,8 +219,8 @@ Result<CascadeBenchResult> run_cascade_bench(BenchDevice& device, const CascadeB
   // Each byte of a pool once.
   const double pool_bytes =
       token_bytes(c) * (c.prefix_len + static_cast<double>(c.num_seqs) * c.suffix_len);
-  Result<CascadeWorkload> work =
-      CascadeWorkload::create(device.engine(), device.session(), c, pools_for(pool_bytes));
+  Result<CascadeWorkload> work = CascadeWorkload::create(device.engine(), device.session(), c,
+                                                         pools_for(pool_bytes, pool_bytes));
   if (!work) return work.status();
   work->describe(&result);
   const auto launch_cascade = [&](int pool, Stream s) { return work->launch_cascade(pool, s); };

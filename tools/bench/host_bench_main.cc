@@ -57,11 +57,12 @@ struct Paths {
   std::string stub_driver;
   std::string library;
   std::string cache_dir;
+  std::string nvrtc;  // as EngineOptions::nvrtc_path
 };
 
 // Children print one number of milliseconds, or a sentence and exit with 1.
 
-int child_compile() {
+int child_compile(const Paths& paths) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
@@ -69,7 +70,7 @@ int child_compile() {
   const Clock::time_point begin = Clock::now();
   const auto config = plan(kSpec, *parse_target("sm_90a"));
   const auto source = render(*config);
-  const auto image = make_nvrtc_compiler("", 1)->compile(*source);
+  const auto image = make_nvrtc_compiler(paths.nvrtc, 1)->compile(*source);
   if (!image) {
     std::printf("%s\n", image.status().to_string().c_str());
     return 1;
@@ -92,6 +93,7 @@ EngineOptions engine_options(const Paths& paths) {
   EngineOptions options;
   options.driver = paths.stub_driver;
   options.cache_dir = paths.cache_dir;
+  options.nvrtc_path = paths.nvrtc;
   return options;
 }
 
@@ -113,8 +115,8 @@ int child_prepare(const Paths& paths, Clock::time_point begin) {
 
 // Runs this program with `mode` and returns the two numbers it prints; negative where it failed.
 std::pair<double, double> run_child(const Paths& paths, const std::string& mode) {
-  const std::optional<std::string> text =
-      bench::run_child({paths.self, mode, paths.stub_driver, paths.library, paths.cache_dir});
+  const std::optional<std::string> text = bench::run_child(
+      {paths.self, mode, paths.stub_driver, paths.library, paths.cache_dir, paths.nvrtc});
   double a = 0;
   double b = 0;
   if (!text || std::sscanf(text->c_str(), "%lf %lf", &a, &b) != 2) return {-1, -1};
@@ -197,6 +199,7 @@ bool make_c_setup(const Paths& paths, LaunchSetup& setup) {
   pagejit_engine_options_init(&options, sizeof options);
   options.driver = paths.stub_driver.c_str();
   options.cache_dir = paths.cache_dir.c_str();
+  options.nvrtc_path = paths.nvrtc.c_str();
   pagejit_engine* engine = nullptr;  // lives as long as the program
   pagejit_kernel_spec spec;
   pagejit_kernel_spec_init(&spec, sizeof spec);
@@ -347,15 +350,15 @@ int run(const Paths& paths) {
 
 int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
-  if (argc != 5 && argc != 6) {
+  if (argc != 6 && argc != 7) {
     std::fprintf(stderr,
-                 "usage: pagejit-bench-host SELF FIGURES FOLDER STUB_DRIVER LIBPAGEJIT; `pagejit "
-                 "bench host` knows them\n");
+                 "usage: pagejit-bench-host SELF FIGURES FOLDER STUB_DRIVER LIBPAGEJIT NVRTC; "
+                 "`pagejit bench host` knows them\n");
     return 1;
   }
-  if (argc == 5) {
-    const pagejit::Paths paths{argv[0], argv[2], argv[3], argv[4]};
-    if (std::strcmp(argv[1], "--child-compile") == 0) return pagejit::child_compile();
+  if (argc == 6) {
+    const pagejit::Paths paths{argv[0], argv[2], argv[3], argv[4], argv[5]};
+    if (std::strcmp(argv[1], "--child-compile") == 0) return pagejit::child_compile(paths);
     if (std::strcmp(argv[1], "--child-prepare") == 0) return pagejit::child_prepare(paths, begin);
     return 1;
   }
@@ -363,5 +366,5 @@ int main(int argc, char** argv) {
     std::perror(argv[2]);
     return 4;
   }
-  return pagejit::run({argv[1], argv[4], argv[5], argv[3]});
+  return pagejit::run({argv[1], argv[4], argv[5], argv[3], argv[6]});
 }

@@ -37,18 +37,27 @@ std::vector<KernelSpec> make_specs(size_t count) {
   return specs;
 }
 
-EngineOptions options_of(const std::string& cache_dir, int compile_threads) {
+// What all children are given alike.
+struct Setup {
+  std::string self;    // this program
+  std::string folder;  // for their cache directories
+  std::string nvrtc;   // as EngineOptions::nvrtc_path
+};
+
+EngineOptions options_of(const std::string& cache_dir, const std::string& nvrtc,
+                         int compile_threads) {
   EngineOptions options;
   options.cache_dir = cache_dir;
+  options.nvrtc_path = nvrtc;
   options.compile_threads = compile_threads;
   return options;
 }
 
 // `num_threads` threads that make all kernels, each beginning at another one. Prints how many this
 // process compiled.
-int child_make(const std::string& cache_dir, int num_threads, int compile_threads,
-               size_t num_kernels) {
-  const auto engine = Engine::create(options_of(cache_dir, compile_threads));
+int child_make(const std::string& cache_dir, const std::string& nvrtc, int num_threads,
+               int compile_threads, size_t num_kernels) {
+  const auto engine = Engine::create(options_of(cache_dir, nvrtc, compile_threads));
   if (!engine) return 1;
   const std::vector<KernelSpec> specs = make_specs(num_kernels);
   std::atomic<int> failures{0};
@@ -76,16 +85,16 @@ struct Run {
 };
 
 // `num_processes` children on one new directory.
-Run run_children(const std::string& self, const std::string& folder, int num_processes,
-                 int num_threads, int compile_threads, size_t num_kernels) {
-  std::string cache_dir = folder + "/cache-XXXXXX";
+Run run_children(const Setup& setup, int num_processes, int num_threads, int compile_threads,
+                 size_t num_kernels) {
+  std::string cache_dir = setup.folder + "/cache-XXXXXX";
   if (mkdtemp(cache_dir.data()) == nullptr) return {};
   Run run;
   const Clock::time_point begin = Clock::now();
   std::vector<Child> children;
   for (int i = 0; i < num_processes; ++i) {
     const std::optional<Child> child =
-        start_child({self, "--make", cache_dir, std::to_string(num_threads),
+        start_child({setup.self, "--make", cache_dir, setup.nvrtc, std::to_string(num_threads),
                      std::to_string(compile_threads), std::to_string(num_kernels)});
     if (child) children.push_back(*child);
   }
@@ -99,7 +108,7 @@ Run run_children(const std::string& self, const std::string& folder, int num_pro
   return run;
 }
 
-bool bench_cold_start(const std::string& self, const std::string& folder) {
+bool bench_cold_start(const Setup& setup) {
   constexpr int kProcesses = 8;
   constexpr int kThreads = 4;
   constexpr size_t kKeys = 16;
@@ -109,8 +118,8 @@ bool bench_cold_start(const std::string& self, const std::string& folder) {
   double together_ms = -1;
   int compiles = 0;
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const Run alone = run_children(self, folder, 1, kThreads, processors, kKeys);
-    const Run together = run_children(self, folder, kProcesses, kThreads, processors, kKeys);
+    const Run alone = run_children(setup, 1, kThreads, processors, kKeys);
+    const Run together = run_children(setup, kProcesses, kThreads, processors, kKeys);
     if (alone.wall_ms < 0 || together.wall_ms < 0) return false;
     alone_ms = repeat == 0 ? alone.wall_ms : std::min(alone_ms, alone.wall_ms);
     together_ms = repeat == 0 ? together.wall_ms : std::min(together_ms, together.wall_ms);
@@ -125,10 +134,10 @@ bool bench_cold_start(const std::string& self, const std::string& folder) {
          once;
 }
 
-bool bench_precompile(const std::string& self, const std::string& folder) {
+bool bench_precompile(const Setup& setup) {
   constexpr size_t kKernels = 200;
-  const Run one = run_children(self, folder, 1, 1, 1, kKernels);
-  const Run two = run_children(self, folder, 1, 2, 2, kKernels);
+  const Run one = run_children(setup, 1, 1, 1, kKernels);
+  const Run two = run_children(setup, 1, 2, 2, kKernels);
   if (one.wall_ms < 0 || two.wall_ms < 0) return false;
   print_figure("  200 kernels, -j1", one.wall_ms / 1000, "s");
   print_figure("  200 kernels, -j2", two.wall_ms / 1000, "s");
@@ -151,13 +160,13 @@ bool bench_kills(const std::string& self) {
   return true;
 }
 
-int bench(const std::string& self, const std::string& folder) {
-  bool good = bench_disk_hit(folder);
-  good = bench_bundle(self, folder) && good;
-  good = bench_eviction(folder) && good;
-  good = bench_kills(self) && good;
-  good = bench_cold_start(self, folder) && good;
-  good = bench_precompile(self, folder) && good;
+int bench(const Setup& setup) {
+  bool good = bench_disk_hit(setup.folder);
+  good = bench_bundle(setup.self, setup.folder) && good;
+  good = bench_eviction(setup.folder) && good;
+  good = bench_kills(setup.self) && good;
+  good = bench_cold_start(setup) && good;
+  good = bench_precompile(setup) && good;
   return good ? 0 : 5;
 }
 
@@ -165,19 +174,20 @@ int bench(const std::string& self, const std::string& folder) {
 }  // namespace pagejit::bench
 
 int main(int argc, char** argv) {
-  if (argc == 4) {
+  if (argc == 5) {
     if (!pagejit::bench::open_figures_file(argv[2])) {
       std::perror(argv[2]);
       return 4;
     }
-    return pagejit::bench::bench(argv[1], argv[3]);
+    return pagejit::bench::bench({argv[1], argv[3], argv[4]});
   }
   if (argc == 3 && std::strcmp(argv[1], "--open") == 0) return pagejit::bench::child_open(argv[2]);
-  if (argc == 6 && std::strcmp(argv[1], "--make") == 0) {
-    return pagejit::bench::child_make(argv[2], std::atoi(argv[3]), std::atoi(argv[4]),
-                                      static_cast<size_t>(std::atoi(argv[5])));
+  if (argc == 7 && std::strcmp(argv[1], "--make") == 0) {
+    return pagejit::bench::child_make(argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]),
+                                      static_cast<size_t>(std::atoi(argv[6])));
   }
   std::fprintf(stderr,
-               "usage: pagejit-bench-store SELF FIGURES FOLDER; `pagejit bench store` knows it\n");
+               "usage: pagejit-bench-store SELF FIGURES FOLDER NVRTC; `pagejit bench store` knows "
+               "them\n");
   return 1;
 }

@@ -298,7 +298,8 @@ void add_cache_command(CLI::App& app, CommandContext& context) {
                      collect_garbage);
   gc->add_option("--max-mib", flags->max_mib,
                  "The limit in MiB, 0 = none (PAGEJIT_CACHE_MAX_MIB; default 512)")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))  // bytes still fit 64 bits
+      // Bytes still fit 64 bits.
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40).description(""))
       ->type_name("N");
   CLI::App* all = add("clear", "Remove every entry",
                       "  pagejit cache clear\n"

@@ -17,6 +17,12 @@ CommandFlag::Value value_of(std::string_view placeholder) {
   return Value::kText;
 }
 
+// "N" of "N:INT in [0 - 8]": behind the name of a type stand the checks of its values.
+std::string type_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, type.find(':'));
+}
+
 CommandFlag describe(const CLI::Option& option) {
   CommandFlag flag;
   flag.is_positional = option.get_positional() && !option.nonpositional();
@@ -26,7 +32,8 @@ CommandFlag describe(const CLI::Option& option) {
     for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
     for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
   }
-  if (option.get_items_expected_max() > 0) flag.placeholder = option.get_type_name();
+  if (option.get_items_expected_max() > 0) flag.placeholder = type_of(option);
+  flag.num_values = option.get_items_expected_min();
   flag.value = value_of(flag.placeholder);
   flag.is_required = option.get_required();
   flag.repeats = option.get_expected_max() >= CLI::detail::expected_max_vector_size;

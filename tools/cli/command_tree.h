@@ -18,6 +18,7 @@ struct CommandFlag {
   std::vector<std::string> names;  // "-o", "--output"; of a positional argument its one name
   Value value = Value::kNone;
   std::string placeholder;  // "FILE"; empty where nothing follows
+  int num_values = 0;       // that must follow it; of a positional argument how many it is
   bool is_positional = false;
   bool is_required = false;
   bool repeats = false;

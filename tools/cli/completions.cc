@@ -76,6 +76,15 @@ std::string names_of(const CommandTree& command, std::initializer_list<Value> va
   return names;
 }
 
+// The names of the flags that two values follow; none takes more.
+std::string names_of_pairs(const CommandTree& command) {
+  std::string names;
+  for (const CommandFlag& flag : command.flags) {
+    if (flag.num_values > 1 && !flag.is_positional) names = joined(names, names_of(flag));
+  }
+  return names;
+}
+
 std::string zsh_description(std::string_view text) {
   return quoted(text, "[]:\\", kOutsideOfQuotes);
 }
@@ -110,7 +119,7 @@ std::string zsh_specs(const CommandFlag& flag) {
   std::string specs;
   for (const std::string& name : flag.names) {
     specs += "    '" + excluded + "'" + name + "'['" + zsh_description(flag.help) + "']'";
-    if (flag.value != Value::kNone) {
+    for (int i = 0; flag.value != Value::kNone && i < std::max(flag.num_values, 1); ++i) {
       specs += "':" + flag.placeholder + ":" + zsh_action(flag.value) + "'";
     }
     specs += " \\\n";
@@ -125,6 +134,7 @@ std::string bash_completion(const CommandTree& command) {
                      " generate bash`.\n" + R"(_pagejit() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
   local at='' commands='' options='' texts='' files='' folders='' takes_files='' i
+  local before='' pairs=''
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$at ${COMP_WORDS[i]}" in
@@ -145,9 +155,13 @@ std::string bash_completion(const CommandTree& command) {
     text += "      texts='" + names_of(at, {Value::kText}) + "'\n";
     text += "      files='" + names_of(at, {Value::kFile}) + "'\n";
     text += "      folders='" + names_of(at, {Value::kFolder}) + "'\n";
+    text += "      pairs='" + names_of_pairs(at) + "'\n";
     text += std::string("      takes_files=") + (takes_files(at) ? "yes" : "''") + " ;;\n";
   });
   text += R"(  esac
+  # The second value of a flag that takes two.
+  ((COMP_CWORD < 3)) || before=${COMP_WORDS[COMP_CWORD - 2]}
+  [[ -z $before || " $pairs " != *" $before "* ]] || prev=$before
   local words=''
   if [[ " $texts " == *" $prev "* ]]; then
     return
@@ -227,6 +241,12 @@ end
   for_each_command(command, "", [&](const std::string& path, const CommandTree& at) {
     const std::string here = complete + " -n " + fish("__pagejit_at \"" + path + "\"");
     if (takes_files(at)) text += here + " -F\n";
+    if (const std::string pairs = names_of_pairs(at); !pairs.empty()) {
+      text +=
+          complete + " -n " +
+          fish("__pagejit_at \"" + path + "\"; and contains -- (commandline -opc)[-2] " + pairs) +
+          " -F\n";
+    }
     for (const CommandTree& below : at.commands) {
       text += here + " -a " + below.name + " -d " + fish(below.help) + "\n";
     }

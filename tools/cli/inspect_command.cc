@@ -298,7 +298,7 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
   const auto of_cubin = [&](const char* name, std::optional<int>* value, const char* help) {
     command->add_option(name, *value, help)
         ->type_name("N")
-        ->check(CLI::Range(0, kMostOfAnything))
+        ->check(CLI::Range(0, kMostOfAnything).description(""))
         ->group("What");
   };
   of_cubin("--threads", &flags->threads, "Of a cubin: threads per CTA (default: its launch bound)");

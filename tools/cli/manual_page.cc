@@ -1,5 +1,6 @@
 #include "tools/cli/manual_page.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
 
@@ -34,7 +35,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-// "\fB\-o\fR, \fB\-\-output\fR \fIFILE\fR ..."
+// "\fB\-o\fR, \fB\-\-output\fR \fIFILE\fR ...", with a FILE for each that must follow
 std::string heading(const CommandFlag& flag) {
   std::string text;
   for (const std::string& name : flag.names) {
@@ -43,7 +44,9 @@ std::string heading(const CommandFlag& flag) {
         flag.is_positional ? "\\fI" + plain(upper(name)) + "\\fR" : "\\fB" + plain(name) + "\\fR";
   }
   if (!flag.is_positional && !flag.placeholder.empty()) {
-    text += " \\fI" + plain(flag.placeholder) + "\\fR";
+    for (int i = 0; i < std::max(flag.num_values, 1); ++i) {
+      text += " \\fI" + plain(flag.placeholder) + "\\fR";
+    }
   }
   if (flag.repeats) text += " ...";
   return text;

@@ -208,11 +208,12 @@ void add_precompile_command(CLI::App& app, CommandContext& context) {
   add_spec_flags(*command, &flags->list.spec, true);
   add_list_flags(*command, &flags->list);
   add_engine_flags(*command, &flags->engine, false);
-  command
-      ->add_option("--bundle", flags->bundles,
-                   "With --verify: a bundle to find kernels in (PAGEJIT_BUNDLES)")
-      ->type_name("FILE")
-      ->group("How");
+  CLI::Option* bundle =
+      command
+          ->add_option("--bundle", flags->bundles,
+                       "With --verify: a bundle to find kernels in (PAGEJIT_BUNDLES)")
+          ->type_name("FILE")
+          ->group("How");
   command
       ->add_option("--output,-o", flags->output_path,
                    "A file for all of these kernels as one bundle, the same bytes on each build")
@@ -220,6 +221,7 @@ void add_precompile_command(CLI::App& app, CommandContext& context) {
   CLI::Option* verify = command->add_flag("--verify", flags->verify,
                                           "Compile nothing: whether all of these kernels are "
                                           "stored, in the cache directory or bundles");
+  bundle->needs(verify);
   command
       ->add_flag("--reproducible", flags->reproducible,
                  "Compile each kernel once more and compare the images byte by byte")

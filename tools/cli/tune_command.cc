@@ -8,6 +8,7 @@
 #include "tools/cli/check_session.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/tune_outcome.h"
 #include "tools/cli/tune_report.h"
 #include "tools/cli/version.h"
 #include "tools/tune/gpu_timer.h"
@@ -137,7 +138,8 @@ class TuneSession {
                               context_.err << line << "\n" << std::flush;
                             }};
     say(canonical_text(item.spec) + " for " + target_.to_string() + " on " + device_name_ + "\n");
-    GpuTuneTimer timer(session_.engine(), session_.device(), launch_values_of(item));
+    GpuTuneTimer timer(session_.engine(), session_.device(), launch_values_of(item),
+                       [this](const std::string& sentence) { context_.note(sentence); });
     const Result<TuneResult> result = run_tune(request, session_.device(), timer);
     if (!result) {
       json_ += tune_failure_json(request, result.status());
@@ -145,10 +147,7 @@ class TuneSession {
     }
     json_ += tune_json(*result);
     say(tune_table(*result, context_.out_terminal) + "\n");
-    for (const TuneCandidate& candidate : result->candidates) {
-      if (candidate.status.code() == StatusCode::kDeviceCheckFailed)
-        context_.fail(candidate.status);
-    }
+    fail_left_out(*result, context_);
     if (disk_ != nullptr) {
       if (Status status = store_choice(*result, *disk_); !status) return status;
     }
@@ -162,17 +161,9 @@ class TuneSession {
   }
 
   // What was measured, also where a later spec failed.
-  Status write_files() const {
-    if (!flags_.json_path.empty()) {
-      if (Status status = write_output(flags_.json_path, json_, context_.out); !status) {
-        return status;
-      }
-    }
-    if (flags_.output.empty() || bundle_.num_entries() == 0) return {};
-    if (Status status = bundle_.write_file(flags_.output); !status) return status;
-    say(flags_.output + ": " + std::to_string(bundle_.num_entries()) +
-        " entries, records and their kernels\n");
-    return {};
+  bool write_files() const {
+    return write_tune_files({.json_path = flags_.json_path, .bundle_path = flags_.output}, json_,
+                            bundle_, context_);
   }
 
   // For people: where JSON takes the standard output, nothing.
@@ -222,10 +213,13 @@ void tune(const TuneFlags& flags, CommandContext& context) {
     if (status && done.insert(canonical_text(item.spec)).second) status = run.tune(item);
   }
   if (!status) context.fail(status);
-  if (const Status written = run.write_files(); !written) return context.fail(written);
-  if (!done.empty() && status) {
+  const bool is_written = run.write_files();
+  if (!done.empty() && status && is_written) {
     run.say(
         "Engines take what was chosen where EngineOptions::tuned (PAGEJIT_TUNED=on) says so.\n");
+  }
+  for (const std::string& sentence : work->unsupported) {
+    context.fail(Status(StatusCode::kUnsupported, sentence), ExitCode::kUnsupportedLayers);
   }
 }
 
@@ -270,6 +264,8 @@ void add_tune_command(CLI::App& app, CommandContext& context) {
   command->footer(
       std::string("A candidate is timed only after its results were checked; the KV heads are "
                   "those of the model or of --num-kv-heads, else 8.\n"
+                  "One that fails is left out, and the exit code says why: 2 where it does not "
+                  "compile, 5 where its results are wrong.\n"
                   "Another choice than the planner's is kept where it is faster by more than the "
                   "noise of both, at least 2 %, and slower on no problem.\n"
                   "Needs a GPU. Not for --batch-invariant kernels, whose bits must be the same on "

@@ -96,6 +96,49 @@ TEST(BenchFormulaTest, BytesGoByTheTypeOfKeysAndValues) {
   EXPECT_DOUBLE_EQ(flops(mla), 2.0 * 4096 * 16 * (576 + 512));
 }
 
+TEST(BenchFormulaTest, OnlyTheTokensThatSomeQuerySeesAreRead) {
+  AttentionBenchCase c{.name = "", .spec = {.head_size = 128, .group_size = 4}};
+  c.num_seqs = 3;
+  c.seq_len = 1000;
+  c.window_left = 99;
+  c.chunk_size = 400;
+  c.block_sparse = {.local_blocks = 2, .vert_stride = 4, .block_size = 64};
+  const auto tokens = [&c] { return read_bytes(c) / (c.num_kv_heads * kv_token_bytes(c.spec)); };
+  EXPECT_DOUBLE_EQ(tokens(), 3 * 1000) << "launch values without their feature";
+  c.spec.window = true;
+  EXPECT_DOUBLE_EQ(tokens(), 3 * 100);
+  c.window_left = -1;
+  EXPECT_DOUBLE_EQ(tokens(), 3 * 1000);
+  c.window_left = 5000;
+  EXPECT_DOUBLE_EQ(tokens(), 3 * 1000);
+  c.spec.chunked = true;
+  EXPECT_DOUBLE_EQ(tokens(), 3 * 200) << "token 999 is in the chunk that begins at 800";
+  c.window_left = 99;
+  EXPECT_DOUBLE_EQ(tokens(), 3 * 100);
+  c.spec.window = c.spec.chunked = false;
+  c.spec.block_sparse = true;
+  // Blocks 14 and 15, of which the last has 40 tokens, and 3 of 14 before them.
+  EXPECT_DOUBLE_EQ(tokens(), 3 * (64 + 40 + 3 * 64));
+  c.block_sparse.vert_stride = 1;
+  EXPECT_DOUBLE_EQ(tokens(), 3 * 1000);
+  c.block_sparse = {.local_blocks = 0, .vert_stride = 65536, .block_size = 64};
+  EXPECT_DOUBLE_EQ(tokens(), 1) << "never nothing";
+
+  // All queries of a prompt together; a chunk of one sees what its first token sees, and itself.
+  c.spec.block_sparse = false;
+  c.spec.window = true;
+  c.spec.queries = QueryLengths::kMany;
+  c.num_seqs = 0;
+  c.chunk_queries = c.chunk_seq_len = 1000;
+  EXPECT_DOUBLE_EQ(tokens(), 1000);
+  c.chunk_queries = 10;
+  EXPECT_DOUBLE_EQ(tokens(), 10 + 99);
+  c.spec.chunked = true;
+  c.spec.window = false;
+  c.chunk_queries = 300;
+  EXPECT_DOUBLE_EQ(tokens(), 1000 - 400) << "token 700 is in the chunk that begins at 400";
+}
+
 TEST(BenchFormulaTest, OperationsAreThoseOfVisibleKeys) {
   AttentionBenchCase c{.name = "", .spec = {.head_size = 128, .group_size = 4}};
   c.num_seqs = c.seq_len = 0;
@@ -141,9 +184,30 @@ TEST(BenchPoolTest, KeysAndValuesAreFiniteAndOfAboutUnitSize) {
     }
     EXPECT_GE(values.size(), 8u) << data_type_name(type);
   }
-  EXPECT_EQ(pools_for(1e6), 64);
-  EXPECT_EQ(pools_for(1e12), 2);
-  EXPECT_EQ(pools_for(100e6), 11);
+}
+
+TEST(BenchPoolTest, ATurnOverAllPoolsReadsMoreThanAnyL2Holds) {
+  EXPECT_EQ(pools_for(100e6, 100e6), 11);
+  EXPECT_EQ(pools_for(1e6, 1e6), 1024);
+  EXPECT_EQ(pools_for(1e12, 1e12), 2);
+  EXPECT_EQ(pools_for(1e6, 4e6), 1024) << "by what is read";
+  EXPECT_EQ(pools_for(1e6, kMostPoolBytes / 100), 100) << "no more memory";
+  EXPECT_EQ(pools_for(1e6, 1e12), 2);
+  EXPECT_EQ(pools_for(1, 1), kMaxPools);
+}
+
+TEST(BenchPoolTest, OfAWindowOnlyTheTokensThatAreReadCount) {
+  AttentionBenchCase c{.name = "", .spec = {.head_size = 128, .group_size = 4}};
+  c.num_seqs = 1;
+  c.seq_len = 8192;
+  EXPECT_EQ(pools_for(c), 31);
+  c.spec.window = true;
+  c.window_left = 1023;
+  EXPECT_GE(pools_for(c) * read_bytes(c), kRotatedBytes);
+  EXPECT_EQ(pools_for(c), 245);
+  c.window_left = 127;
+  EXPECT_EQ(pools_for(c), 256);
+  EXPECT_LE(pools_for(c) * kv_bytes(c), kMostPoolBytes);
 }
 
 // ---- On the emulator ----

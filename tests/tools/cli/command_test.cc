@@ -370,6 +370,91 @@ TEST(CommandTest, TwoRunsOfABenchmarkAreCompared) {
   EXPECT_THAT(CommandRunner::read_file(svg), StartsWith("<svg"));
   EXPECT_EQ(runner.run({"bench", "--compare", a, "/nonexistent"}).exit_code, 4);
   EXPECT_EQ(runner.run({"bench", "--threshold", "5"}).exit_code, 1);
+  for (const char* threshold : {"nan", "inf", "-1", "5x", ""}) {
+    const CommandResult refused =
+        runner.run({"bench", "--compare", a, b, "--threshold", threshold});
+    EXPECT_EQ(refused.exit_code, 1) << threshold;
+    EXPECT_EQ(refused.out, "") << threshold;
+    EXPECT_THAT(refused.err, HasSubstr("must be a number from 0 on")) << threshold;
+  }
+}
+
+TEST(CommandTest, TwoOutputsOfABenchmarkInOnePlaceAreRefused) {
+  const CommandRunner runner;
+  const std::string file = runner.folder() + "/output";
+  const std::string same = runner.folder() + "/./output";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"decode"},
+        {"host"},
+        {"--compare", "/nonexistent/a", "/nonexistent/b"}}) {
+    const auto call = [&](const std::string& json, const std::string& svg) {
+      std::vector<std::string> all = {"bench", "--json", json, "--svg", svg};
+      all.insert(all.end(), words.begin(), words.end());
+      return runner.run(all);
+    };
+    const CommandResult stream = call("-", "-");
+    EXPECT_EQ(stream.exit_code, 1) << words[0];
+    EXPECT_EQ(stream.out, "") << words[0];
+    EXPECT_THAT(stream.err, HasSubstr("--json - and --svg - both take the standard output"));
+    for (const std::string& svg : {file, same}) {
+      const CommandResult one = call(file, svg);
+      EXPECT_EQ(one.exit_code, 1) << words[0];
+      EXPECT_THAT(one.err, HasSubstr("--json and --svg both write " + file));
+      EXPECT_FALSE(std::filesystem::exists(file));
+    }
+  }
+}
+
+TEST(CommandTest, ProgramsOfBenchmarksRefuseWhatTheyCannotFollow) {
+  const CommandRunner runner;
+  for (const std::string suite : {"host", "store"}) {
+    for (const std::vector<std::string>& flag :
+         {std::vector<std::string>{"--cache-dir", runner.folder()},
+          {"--jobs", "2"},
+          {"--driver", "cuda"}}) {
+      std::vector<std::string> words = {"bench", suite};
+      words.insert(words.end(), flag.begin(), flag.end());
+      const CommandResult result = runner.run(words);
+      EXPECT_EQ(result.exit_code, 1) << flag[0];
+      EXPECT_EQ(result.out, "") << flag[0];
+      EXPECT_THAT(result.err, HasSubstr(flag[0] + ": is for suites on a GPU; bench " + suite +
+                                        " takes --nvrtc, --json and --svg"));
+    }
+  }
+}
+
+// Programs in their place print what they were given.
+TEST(CommandTest, ProgramsOfBenchmarksAreGivenTheCompilerThatIsNamed) {
+  CommandRunner runner;
+  const std::string bin = runner.folder() + "/bin";
+  std::filesystem::create_directory(bin);
+  std::filesystem::create_directory(runner.folder() + "/lib");
+  std::filesystem::copy_file(PAGEJIT_COMMAND, bin + "/pagejit");
+  runner.write_file("bin/libpagejit-stub-driver.so", "");
+  runner.write_file("lib/libpagejit.so", "");
+  for (const std::string suite : {"host", "store"}) {
+    runner.write_script("bin/pagejit-bench-" + suite,
+                        "for word; do last=$word; done\necho \"the compiler: $last\"");
+    const auto printed = [&](const std::string& call) {
+      const std::string out = runner.folder() + "/printed";
+      const int status = std::system((call + " >" + out).c_str());
+      EXPECT_EQ(status, 0) << call;
+      return CommandRunner::read_file(out);
+    };
+    const std::string call = bin + "/pagejit bench " + suite;
+    EXPECT_EQ(printed("PAGEJIT_NVRTC=/of/variable " + call), "the compiler: /of/variable\n");
+    EXPECT_EQ(printed("PAGEJIT_NVRTC=/of/variable " + call + " --nvrtc /of/flag"),
+              "the compiler: /of/flag\n");
+    EXPECT_EQ(printed("PAGEJIT_NVRTC= " + call), "the compiler: \n");
+  }
+}
+
+TEST(CommandTest, BundlesToFindKernelsInAreForVerifying) {
+  const CommandResult result = CommandRunner().run(precompile(
+      {"--head-size", "64", "--group-size", "2", "--arch", "host", "--bundle", "a.pjb"}));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("--bundle requires --verify"));
 }
 
 TEST(CommandTest, ClosedPipeIsQuiet) {

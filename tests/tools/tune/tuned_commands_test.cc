@@ -97,6 +97,34 @@ TEST_F(TuneCommandTest, AnInterruptIsToldAndKeepsNothing) {
   EXPECT_THAT(entries_below(path("cache")), ::testing::IsEmpty());
 }
 
+// The model with the layers of full attention so far apart.
+std::string mixed_model(int full_attention_interval) {
+  std::string config =
+      cli::CommandRunner::read_file(std::string(PAGEJIT_MODEL_DATA_DIR) + "/qwen3-next-80b.json");
+  const std::string interval = "\"full_attention_interval\": 4";
+  const size_t at = config.find(interval);
+  EXPECT_NE(at, std::string::npos);
+  if (at == std::string::npos) return config;
+  return config.replace(at, interval.size(),
+                        "\"full_attention_interval\": " + std::to_string(full_attention_interval));
+}
+
+TEST_F(TuneCommandTest, AModelOfUnsupportedLayersOnlySaysSo) {
+  const std::string file = runner.write_file("linear.json", mixed_model(100));
+  const CommandResult result = runner.run({"tune", "--model", file});
+  EXPECT_EQ(result.exit_code, 7) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("pagejit: linear: all 48 layers: not supported yet: "
+                                    "linear_attention layers\n"));
+}
+
+TEST_F(TuneCommandTest, UnsupportedLayersAreSaidBesideAnotherFailure) {
+  const std::string file = runner.write_file("mixed.json", mixed_model(4));
+  const CommandResult result = runner.run({"tune", "--model", file});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("the planner's choice: "));
+  EXPECT_THAT(result.err, HasSubstr("(36 of 48): not supported yet: linear_attention layers\n"));
+}
+
 TEST_F(TuneCommandTest, WithoutADriverNothingIsWritten) {
   runner.set_variable("PAGEJIT_DRIVER", "/nonexistent/libcuda.so");
   const CommandResult result = runner.run(words());
