@@ -191,6 +191,9 @@ Result<inspect::Subject> find_subject(const InspectFlags& flags) {
   return subject;
 }
 
+constexpr const char* kOfNoRoofline =
+    ": is for the roofline of a spec; which this cubin is of is not known";
+
 // A flag that would change nothing is refused.
 Status check_use_of(const InspectFlags& flags, const inspect::Subject& subject) {
   // An entry's source is not always known, its metadata is.
@@ -204,8 +207,20 @@ Status check_use_of(const InspectFlags& flags, const inspect::Subject& subject) 
     return usage(flags.of_problem.front() +
                  (subject.source ? ": is for attention; the roofline of the other kernels is that "
                                    "of one unit of their work"
-                                 : ": is for the roofline of a spec; which this cubin is of is not "
-                                   "known"));
+                                 : kOfNoRoofline));
+  }
+  if (!subject.source && !flags.options.gpu.empty()) {
+    return usage(std::string("--gpu") + kOfNoRoofline);
+  }
+  // 0 stands for the default only where the flag is not given.
+  const inspect::Problem& problem = flags.options.problem;
+  for (const auto& [name, value] :
+       {std::pair{"--query-len", problem.query_len},
+        std::pair{"--num-kv-heads", problem.num_kv_heads}, std::pair{"--window", problem.window}}) {
+    const auto& given = flags.of_problem;
+    if (value == 0 && std::find(given.begin(), given.end(), name) != given.end()) {
+      return usage(name + std::string(" 0: must be at least 1"));
+    }
   }
   return Status::ok();
 }
@@ -291,18 +306,21 @@ void add_inspect_command(CLI::App& app, CommandContext& context) {
       ->group("What");
   command->add_option("--arch,-a", flags->arch, "Of a spec: sm_80, sm_90a, sm_100f")
       ->type_name("ARCH")
+      ->check(target_words())
       ->group("What");
   command->add_option("--kernel", flags->options.symbol, "Which kernel of a cubin that has several")
       ->type_name("NAME")
       ->group("What");
-  const auto of_cubin = [&](const char* name, std::optional<int>* value, const char* help) {
+  const auto of_cubin = [&](const char* name, std::optional<int>* value, int least,
+                            const char* help) {
     command->add_option(name, *value, help)
         ->type_name("N")
-        ->check(CLI::Range(0, kMostOfAnything).description(""))
+        ->check(CLI::Range(least, kMostOfAnything).description(""))
         ->group("What");
   };
-  of_cubin("--threads", &flags->threads, "Of a cubin: threads per CTA (default: its launch bound)");
-  of_cubin("--dynamic-shared", &flags->dynamic_shared_bytes,
+  of_cubin("--threads", &flags->threads, 1,
+           "Of a cubin: threads per CTA (default: its launch bound)");
+  of_cubin("--dynamic-shared", &flags->dynamic_shared_bytes, 0,
            "Of a cubin: bytes of dynamic shared memory per CTA, which it does not tell");
   add_problem_flags(*command, flags.get());
   command

@@ -166,7 +166,8 @@ void read_kernel(const std::vector<Section>& sections, uint32_t symbol, const Se
   }
   if (const Section* info = find(sections, ".nv.info." + kernel->symbol)) {
     for_each_attribute(info->content, [&](uint8_t attribute, std::string_view value) {
-      if (attribute == kNumBarriers) kernel->barriers = static_cast<uint8_t>(value[0]);
+      if (attribute == kNumBarriers && !value.empty())
+        kernel->barriers = static_cast<uint8_t>(value[0]);
       if (attribute == kMaxThreads && value.size() >= 12) {
         uint64_t threads = word(value, 0);
         // Each is at most 1,024 in a cubin that can be launched.

@@ -2,6 +2,7 @@
 
 #include "generator/families.h"
 #include "tools/inspect/disassembler.h"
+#include "tools/inspect/name_text.h"
 
 namespace pagejit::inspect {
 namespace {
@@ -10,7 +11,7 @@ Result<CubinKernel> choose_kernel(const CubinFile& cubin, const std::string& sym
   std::string names;
   for (const CubinKernel& kernel : cubin.kernels) {
     if (kernel.symbol == symbol) return kernel;
-    names += (names.empty() ? "" : ", ") + kernel.symbol;
+    names += (names.empty() ? "" : ", ") + name_text(kernel.symbol);
   }
   if (symbol.empty() && cubin.kernels.size() == 1) return cubin.kernels.front();
   if (symbol.empty()) {
@@ -18,7 +19,8 @@ Result<CubinKernel> choose_kernel(const CubinFile& cubin, const std::string& sym
                                                     std::to_string(cubin.kernels.size()) +
                                                     " kernels; --kernel chooses one: " + names);
   }
-  return Status(StatusCode::kNotFound, "the cubin holds no kernel " + symbol + "; it has " + names);
+  return Status(StatusCode::kNotFound,
+                "the cubin holds no kernel " + name_text(symbol) + "; it has " + names);
 }
 
 // The log's number, checked against the cubin's, where there is a log.
@@ -54,7 +56,7 @@ void read_resources(const Subject& subject, const CubinKernel& kernel, Inspectio
     result->dynamic_shared_bytes = {shared_bytes(*result->config), "configuration"};
     return;
   }
-  if (subject.threads) {
+  if (subject.threads.value_or(0) > 0) {
     result->threads = {*subject.threads, "as given"};
   } else if (kernel.max_threads > 0) {
     result->threads = {kernel.max_threads, "cubin: its launch bound"};
@@ -96,18 +98,35 @@ void add_sass(const Subject& subject, const InspectOptions& options, Inspection*
   if (!listing) {
     result->no_sass = listing.status().message();
     const std::string& detail = listing.status().detail();
-    if (!detail.empty()) result->no_sass += ": " + detail.substr(0, detail.find('\n'));
+    if (!detail.empty()) result->no_sass += ": " + name_text(detail.substr(0, detail.find('\n')));
     return;
   }
   SassListing sass = parse_sass(*listing, result->symbol);
   if (sass.instructions.empty()) {
-    result->no_sass = *program + " printed no instruction of " + result->symbol;
+    result->no_sass = *program + " printed no instruction of " + name_text(result->symbol);
     return;
   }
   result->sass = std::move(sass);
 }
 
 }  // namespace
+
+std::vector<std::string> Inspection::occupancy_notes() const {
+  if (threads.source.empty()) {
+    return {
+        "not known: the cubin has no launch bound, and its threads per CTA are not known "
+        "(--threads)"};
+  }
+  std::vector<std::string> notes;
+  if (dynamic_shared_bytes.source.empty()) {
+    notes.emplace_back(
+        "without dynamic shared memory, which a cubin does not tell (--dynamic-shared)");
+  }
+  if (occupancy.empty()) {
+    notes.push_back("no GPU that runs " + target.to_string() + " is in the table of GPUs");
+  }
+  return notes;
+}
 
 Result<Inspection> inspect(const Subject& subject, const InspectOptions& options) {
   const Result<CubinFile> cubin = read_cubin(subject.image);
@@ -130,7 +149,9 @@ Result<Inspection> inspect(const Subject& subject, const InspectOptions& options
   }
   read_resources(subject, *kernel, &result);
   if (Status s = choose_gpu(options, &result); !s) return s;
-  for (const Gpu& gpu : gpus_of(result.target)) {
+  // Of a CTA of no known size nothing is known.
+  const bool has_threads = !result.threads.source.empty();
+  for (const Gpu& gpu : has_threads ? gpus_of(result.target) : std::vector<Gpu>()) {
     const Result<Occupancy> occupancy = occupancy_of(result.resources(), gpu.sm);
     if (occupancy) result.occupancy.push_back({gpu, *occupancy});
   }

@@ -57,7 +57,7 @@ struct Inspection {
   Sourced barriers;
   uint64_t code_bytes = 0;
   std::vector<std::string> contradictions;  // between the log and the cubin, a sentence each
-  std::vector<GpuOccupancy> occupancy;      // by GPU that it runs on
+  std::vector<GpuOccupancy> occupancy;      // by GPU that it runs on; none without `threads`
   std::optional<Gpu> gpu;
   std::optional<Roofline> roofline;           // of attention kernels, on `gpu`
   std::optional<UnitRoofline> unit_roofline;  // of the others
@@ -74,6 +74,8 @@ struct Inspection {
     if (!roofline) return {};
     return roofline_caveats(*roofline, std::get<KernelConfig>(*config), *gpu);
   }
+  // What holds of the rows of `occupancy`, or why there are none, a sentence each.
+  std::vector<std::string> occupancy_notes() const;
   CtaResources resources() const {
     return {threads.value, registers.value, static_shared_bytes.value + dynamic_shared_bytes.value,
             barriers.value};

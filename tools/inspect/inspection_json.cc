@@ -103,6 +103,7 @@ json roofline_of(const Inspection& i) {
                  {"kv_bytes", r.kv_bytes},
                  {"query_bytes", r.query_bytes},
                  {"flops", r.flops},
+                 {"products_each", r.products_each},
                  {"flop_per_byte", r.intensity()},
                  {"memory_us", r.memory_us},
                  {"product_us", nullptr},
@@ -151,6 +152,7 @@ json to_json(const Inspection& i) {
             {"code_bytes", i.code_bytes}}},
           {"contradictions", i.contradictions},
           {"occupancy", occupancy},
+          {"occupancy_notes", i.occupancy_notes()},
           {"pipeline", pipeline_of(i)},
           {"roofline", roofline_of(i)},
           {"sass", sass_of(i)}};

@@ -159,6 +159,13 @@ std::string code_section(const Inspection& i) {
   return section("Source and machine code", html + sass_side(*i.sass, lines) + "</div>\n");
 }
 
+std::string occupancy_section(const Inspection& i) {
+  std::string html;
+  for (const std::string& note : i.occupancy_notes()) html += paragraph(note);
+  if (!i.occupancy.empty()) html += html_table(occupancy_table(i));
+  return section("Occupancy", html);
+}
+
 std::string roofline_section(const Inspection& i) {
   if (!i.roofline && !i.unit_roofline) return "";
   std::string html = roofline_svg(i) + preformatted(explained_roofline(i));
@@ -172,7 +179,9 @@ std::string roofline_svg(const Inspection& i) {
   if (!i.roofline) return "";
   const Gpu& gpu = *i.gpu;
   const double here = i.roofline->intensity();
-  const double ridge = gpu.tensor_tflops > 0 ? gpu.ridge() : here;
+  // Of the formula's operations: each may take several products.
+  const double tflops = gpu.tensor_tflops / i.roofline->products_each;
+  const double ridge = tflops > 0 ? tflops * 1e3 / gpu.bandwidth_gb_s : here;
   // A decade on both sides.
   const double low = std::min(here, ridge) / 10;
   const double high = std::max(here, ridge) * 10;
@@ -183,11 +192,11 @@ std::string roofline_svg(const Inspection& i) {
   chart.y = {"TFLOP/s", plot::Scale::kLogarithmic};
   plot::Series limit = {.name = "limit"};
   limit.points.push_back({low, low * tb_per_s});
-  if (gpu.tensor_tflops > 0) {
+  if (tflops > 0) {
     limit.points.push_back(
-        {ridge, gpu.tensor_tflops,
-         significant(gpu.tensor_tflops) + " TFLOP/s from " + significant(ridge) + " FLOP/B on"});
-    limit.points.push_back({high, gpu.tensor_tflops});
+        {ridge, tflops,
+         significant(tflops) + " TFLOP/s from " + significant(ridge) + " FLOP/B on"});
+    limit.points.push_back({high, tflops});
   } else {
     limit.points.push_back({high, high * tb_per_s});
   }
@@ -213,7 +222,7 @@ std::string to_html(const Inspection& i) {
   html += html_table(facts);
   html += section("Resources", html_table(resource_table(i)));
   for (const std::string& sentence : i.contradictions) html += paragraph(sentence);
-  html += section("Occupancy", html_table(occupancy_table(i)));
+  html += occupancy_section(i);
   if (i.config) html += section("Pipeline", preformatted(draw_pipeline(*i.config)));
   html += roofline_section(i);
   if (i.sass) {

@@ -6,6 +6,7 @@
 
 #include "generator/families.h"
 #include "tools/cli/text_table.h"
+#include "tools/inspect/name_text.h"
 #include "tools/inspect/number_text.h"
 #include "tools/inspect/pipeline_drawing.h"
 
@@ -36,11 +37,11 @@ std::string hex(uint64_t value) {
 }
 
 std::string head_text(const Inspection& i) {
-  std::string text = "kernel   " + i.symbol + "\n";
+  std::string text = "kernel   " + name_text(i.symbol) + "\n";
   if (i.config) text += "spec     " + spec_text(*i.config) + "\n";
   text += "target   " + i.target.to_string() + "\n";
-  text += "origin   " + i.origin + "\n";
-  if (!i.tool.empty()) text += "made by  " + i.tool + "\n";
+  text += "origin   " + name_text(i.origin) + "\n";
+  if (!i.tool.empty()) text += "made by  " + name_text(i.tool) + "\n";
   return text;
 }
 
@@ -154,14 +155,8 @@ std::string to_text(const Inspection& i, const cli::Terminal& terminal) {
     text += cli::fitted(sentence + "\n", terminal);
   }
   text += heading("Occupancy");
-  if (i.dynamic_shared_bytes.source.empty()) {
-    text += cli::fitted(
-        "without dynamic shared memory, which a cubin does not tell (--dynamic-shared)\n",
-        terminal);
-  }
-  text += i.occupancy.empty()
-              ? "no GPU that runs " + i.target.to_string() + " is in the table of GPUs\n"
-              : aligned(occupancy_table(i), true, terminal);
+  for (const std::string& note : i.occupancy_notes()) text += cli::fitted(note + "\n", terminal);
+  if (!i.occupancy.empty()) text += aligned(occupancy_table(i), true, terminal);
   if (i.config) text += heading("Pipeline") + draw_pipeline(*i.config, terminal);
   return text + cli::fitted(roofline_text(i), terminal) + sass_text(i, terminal);
 }

@@ -10,6 +10,7 @@ namespace {
 constexpr int kFewQueries = 4;      // three speculated tokens and one more
 constexpr int kSharedQueries = 64;  // sequences
 constexpr int kUsualKvHeads = 8;    // of most models of 7 to 70 billion parameters
+constexpr int kScaleBytes = 4;      // f32
 
 bool counts_window(const KernelSpec& spec, const Problem& problem) {
   return spec.window && problem.window > 0 && spec.queries != QueryLengths::kShared &&
@@ -28,6 +29,17 @@ double pairs_before_window(const Problem& problem) {
   const double most = std::max(0, problem.seq_len - problem.window);
   const double queries = std::min<double>(problem.query_len, most);
   return queries * most - queries * (queries - 1) / 2;
+}
+
+// Of K and of V, one each for a token and a KV head.
+int scales_of_token(const KernelSpec& spec) { return spec.token_scales ? 2 : 0; }
+
+// "512 B": of a token and a KV head.
+std::string token_bytes_text(const KernelSpec& spec) {
+  const std::string rows = with_commas(kv_token_bytes(spec)) + " B";
+  if (!spec.token_scales) return rows;
+  return "(" + rows + " + " + std::to_string(scales_of_token(spec)) + " scales x " +
+         std::to_string(kScaleBytes) + " B)";
 }
 
 // One of the sequences, since all are alike.
@@ -80,7 +92,9 @@ int usual_query_len(const KernelSpec& spec, int seq_len) {
     case QueryLengths::kMany:
       return seq_len;
     case QueryLengths::kShared:
-      return kSharedQueries;
+      // Causal ones lie within seq_len.
+      return spec.causality == Causality::kNone ? kSharedQueries
+                                                : std::min(kSharedQueries, seq_len);
   }
   return 1;
 }
@@ -132,6 +146,8 @@ Roofline roofline_of(const KernelConfig& config, Problem problem, const Gpu& gpu
   Problem seen = problem;
   seen.seq_len = r.num_keys;
   r.kv_bytes = problem.batch * pagejit::kv_bytes(case_of(config.spec, seen));
+  r.kv_bytes += static_cast<double>(problem.batch) * r.num_keys * problem.num_kv_heads *
+                scales_of_token(config.spec) * kScaleBytes;
   r.query_bytes = problem.batch * pagejit::query_bytes(all);
   const double pair_flops = pagejit::flops(pair_of(all));
   double pairs = pagejit::flops(all) / pair_flops;
@@ -149,7 +165,7 @@ Roofline roofline_of(const KernelConfig& config, Problem problem, const Gpu& gpu
 std::string explain_roofline(const Roofline& r, const KernelSpec& spec, const Gpu& gpu) {
   const Problem& p = r.problem;
   const int head_size_v = value_head_size(spec);
-  const int num_heads = p.num_kv_heads * spec.group_size;
+  const int64_t num_heads = int64_t{p.num_kv_heads} * spec.group_size;
   const bool is_half = spec.causality != Causality::kNone && spec.queries != QueryLengths::kOne;
   const std::string keys = (r.is_windowed ? "keys seen " : "seq_len ") +
                            with_commas(r.is_windowed ? r.num_keys : p.seq_len);
@@ -164,7 +180,7 @@ std::string explain_roofline(const Roofline& r, const KernelSpec& spec, const Gp
   };
   line("K and V",
        "batch " + with_commas(p.batch) + " x " + keys + " x KV heads " +
-           with_commas(p.num_kv_heads) + " x " + with_commas(kv_token_bytes(spec)) + " B a token",
+           with_commas(p.num_kv_heads) + " x " + token_bytes_text(spec) + " a token",
        number(r.kv_bytes * 1e-6) + " MB");
   line("q and result",
        "batch x query_len " + with_commas(p.query_len) + " x heads " + with_commas(num_heads) +

@@ -22,7 +22,8 @@ struct Problem {
 };
 
 // 1 for `one`, 4 for `few` (a speculated continuation), seq_len for `many` (a prompt), 64 for
-// `shared` (that many sequences that share the keys, of one token each).
+// `shared` (that many sequences that share the keys, of one token each; where causal, at most
+// seq_len).
 int usual_query_len(const KernelSpec& spec, int seq_len);
 
 // kInvalidArgument where a number is not positive, query_len is above seq_len where it must not be,
@@ -36,7 +37,8 @@ struct Roofline {
   bool is_windowed = false;
   int num_keys = 0;           // of each sequence that some query token sees
   double keys_per_query = 0;  // that one query token sees, on the average
-  double kv_bytes = 0;        // of K and V: the formulas are those of tools/bench/attention_case.h
+  // Of K and V by the formulas of tools/bench/attention_case.h, and the scales of token_scales.
+  double kv_bytes = 0;
   double query_bytes = 0;
   double flops = 0;
   // Products of operands for each one of the formula: f32 takes six of bf16.

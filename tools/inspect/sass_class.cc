@@ -212,19 +212,21 @@ SassClass class_of(std::string_view opcode) {
 int width_of(std::string_view opcode) {
   const SassClass c = class_of(opcode);
   if (!moves_data(c) || opcode.starts_with('U')) return 0;
+  // ldmatrix and stmatrix: a register for each matrix, whatever its elements are.
+  const bool is_of_matrices = c == kMatrixLoad || opcode.starts_with("STSM");
   int width = 32;
   for (size_t dot = opcode.find('.'); dot != std::string_view::npos;) {
     const size_t next = opcode.find('.', dot + 1);
     const std::string_view part = opcode.substr(dot + 1, next - dot - 1);
-    if (part == "256") width = 256;
-    if (part == "128") width = 128;
-    if (part == "64") width = 64;
-    if (part == "U16" || part == "S16" || part == "16") width = 16;
-    if (part == "U8" || part == "S8" || part == "8") width = 8;
-    // ldmatrix and stmatrix: a register for each matrix.
-    if (c == kMatrixLoad || opcode.starts_with("STSM")) {
+    if (is_of_matrices) {
       if (part == "4") width = 128;
       if (part == "2") width = 64;
+    } else {
+      if (part == "256") width = 256;
+      if (part == "128") width = 128;
+      if (part == "64") width = 64;
+      if (part == "U16" || part == "S16" || part == "16") width = 16;
+      if (part == "U8" || part == "S8" || part == "8") width = 8;
     }
     dot = next;
   }

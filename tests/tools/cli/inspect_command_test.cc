@@ -235,6 +235,18 @@ TEST(InspectCommandTest, WrongFlagsAreRefusedWithWhatIsLegal) {
   EXPECT_THAT(error_of(spec_with({"--gpu", "a100-80"})), HasSubstr("does not run on it"));
   EXPECT_THAT(error_of(spec_with({"--gpu", "gtx"})), HasSubstr("known are t4"));
   EXPECT_THAT(error_of(spec_with({"--batch", "0"})), HasSubstr("--batch 0: must be 1 to"));
+  EXPECT_THAT(error_of(spec_with({"--query-len", "0"})),
+              HasSubstr("--query-len 0: must be at least 1"));
+  const std::vector<std::string> by_text = {"inspect", "decode head_size=64 group_size=4 window=1",
+                                            "--arch", "sm_80"};
+  for (const std::string flag : {"--num-kv-heads", "--window"}) {
+    std::vector<std::string> arguments = by_text;
+    arguments.insert(arguments.end(), {flag, "0"});
+    EXPECT_THAT(error_of(arguments), HasSubstr(flag + " 0: must be at least 1"));
+  }
+  EXPECT_THAT(error_of({"inspect", "--head-size", "128", "--group-size", "4", "--arch", "sm_9a"}),
+              HasSubstr("did you mean sm_90a?"));
+  EXPECT_THAT(error_of({"inspect", "x.cubin", "--threads", "0"}), HasSubstr("--threads"));
 }
 
 TEST(InspectCommandTest, FlagsThatWouldChangeNothingAreRefused) {
@@ -265,6 +277,8 @@ TEST(InspectCommandTest, FlagsThatWouldChangeNothingAreRefused) {
   ASSERT_EQ(runner.run({"cache", "extract", key, "-o", file}).exit_code, 0);
   EXPECT_THAT(error_of({"inspect", file}, {"--batch", "2"}),
               HasSubstr("--batch: is for the roofline of a spec"));
+  EXPECT_THAT(error_of({"inspect", file}, {"--gpu", "h200"}),
+              HasSubstr("--gpu: is for the roofline of a spec"));
   EXPECT_THAT(error_of({"inspect", key}, {"--threads", "128"}),
               HasSubstr("--threads: is for a cubin"));
 }

@@ -72,6 +72,15 @@ TEST(CubinFileTest, AbsurdNumbersStayNumbers) {
   EXPECT_EQ(occupancy->ctas, 0);
 }
 
+TEST(CubinFileTest, AnAttributeWithoutAValueChangesNothing) {
+  SmallElf elf;
+  elf.kernels[0].barriers = 3;
+  elf.kernels[0].has_empty_attribute = true;
+  const Result<CubinFile> cubin = read_cubin(elf.bytes());
+  ASSERT_TRUE(cubin);
+  EXPECT_EQ(cubin->kernels[0].barriers, 3);
+}
+
 TEST(CubinFileTest, WhatIsNoCubinIsRefusedWithTheReason) {
   const auto reason = [](const std::string& bytes) {
     const Result<CubinFile> cubin = read_cubin(bytes);

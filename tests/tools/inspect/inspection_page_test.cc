@@ -135,6 +135,74 @@ TEST(InspectionTest, TextPageAndJsonSayWhatTheRooflineLeavesOut) {
   EXPECT_EQ(json["keys"], 512);
 }
 
+TEST(InspectionTest, WithoutALaunchBoundThereIsNoOccupancy) {
+  const SmallElf elf = {.kernels = {{.threads = {0, 0, 0}}}};
+  const Result<Inspection> inspection = inspect_small(elf);
+  ASSERT_TRUE(inspection);
+  EXPECT_TRUE(inspection->occupancy.empty());
+  const std::string note =
+      "not known: the cubin has no launch bound, and its threads per CTA are not known (--threads)";
+  EXPECT_THAT(to_text(*inspection), HasSubstr("\n" + note + "\n"));
+  EXPECT_THAT(to_text(*inspection), Not(HasSubstr("no GPU that runs")));
+  EXPECT_THAT(to_html(*inspection), HasSubstr("<p>" + note + "</p>"));
+  EXPECT_EQ(to_json(*inspection)["occupancy"].size(), 0u);
+  EXPECT_EQ(to_json(*inspection)["occupancy_notes"], nlohmann::json::array({note}));
+
+  Subject subject;
+  subject.image = elf.bytes();
+  subject.threads = 128;
+  const Result<Inspection> given =
+      inspect(subject, {.nvdisasm = "/does/not/exist",
+                        .environment = [](const std::string&) { return std::nullopt; }});
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->occupancy.size(), 4u);
+}
+
+TEST(InspectionTest, TextPageAndJsonSayThatDynamicSharedMemoryIsNotCounted) {
+  const Result<Inspection> inspection = inspect_small({});
+  ASSERT_TRUE(inspection);
+  const std::string note =
+      "without dynamic shared memory, which a cubin does not tell (--dynamic-shared)";
+  EXPECT_THAT(to_text(*inspection), HasSubstr("\n" + note + "\n"));
+  EXPECT_THAT(to_html(*inspection), HasSubstr("<p>" + note + "</p>"));
+  EXPECT_EQ(to_json(*inspection)["occupancy_notes"], nlohmann::json::array({note}));
+  Inspection known = *inspection;
+  known.dynamic_shared_bytes = {0, "as given"};
+  EXPECT_TRUE(known.occupancy_notes().empty());
+}
+
+TEST(InspectionTest, TheRoofOfF32IsThatOfItsProducts) {
+  Result<Inspection> inspection = inspect_small({});
+  ASSERT_TRUE(inspection);
+  const KernelConfig config =
+      *plan(*parse_spec("decode q=f32 kv=f32 out=f32 head_size=64 block_size=16 group_size=8"),
+            *parse_target("sm_90a"));
+  inspection->config = config;
+  inspection->gpu = *find_gpu("h200");
+  inspection->roofline = roofline_of(config, {}, *inspection->gpu);
+  // 989.5 TFLOP/s of bf16, six of them for one, at 4,800 GB/s.
+  EXPECT_THAT(roofline_svg(*inspection), HasSubstr("164.9 TFLOP/s from 34.36 FLOP/B on"));
+  EXPECT_EQ(to_json(*inspection)["roofline"]["products_each"], 6);
+}
+
+TEST(InspectionTest, NoEscapeSequenceOfACubinReachesTheTerminal) {
+  const std::string name = "k\x1b[2J" + std::string(100, 'a');
+  const SmallElf elf = {.kernels = {{name}, {"two"}}};
+  Result<Inspection> inspection = inspect_small(elf, {.symbol = name});
+  ASSERT_TRUE(inspection);
+  inspection->origin = "o\x1b]0;.cubin";
+  inspection->tool = "t\x1b[31m";
+  const std::string text = to_text(*inspection);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, HasSubstr("kernel   k\\x1b[2J" + std::string(100, 'a') + "\n")) << "all of it";
+  EXPECT_THAT(text, HasSubstr("origin   o\\x1b]0;.cubin\nmade by  t\\x1b[31m\n"));
+  for (const char* symbol : {"", "three\x1b[2J"}) {
+    const std::string message = inspect_small(elf, {.symbol = symbol}).status().message();
+    EXPECT_THAT(message, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(message, HasSubstr("k\\x1b[2Jaaa"));
+  }
+}
+
 TEST(InspectionTest, OfSeveralKernelsOneIsNamed) {
   const SmallElf elf = {.kernels = {{"one"}, {"two", 80}}};
   EXPECT_THAT(inspect_small(elf).status().message(), HasSubstr("--kernel chooses one: one, two"));

@@ -61,6 +61,35 @@ TEST(RooflineTest, F32TakesSixProducts) {
   EXPECT_DOUBLE_EQ(latent.flops, 2.0 * 1000 * 16 * (576 + 512));
 }
 
+TEST(RooflineTest, CausalSharedQueriesLieWithinTheSequence) {
+  const Gpu gpu = *find_gpu("a100-80");
+  const KernelConfig causal =
+      config_of("shared head_size=64 block_size=16 group_size=4 causal=1", "sm_80");
+  const Roofline r = roofline_of(causal, {.batch = 1, .seq_len = 10, .num_kv_heads = 1}, gpu);
+  EXPECT_EQ(r.problem.query_len, 10);
+  EXPECT_DOUBLE_EQ(r.flops, 2.0 * 10 * (10 - 5) * 4 * 128);
+  EXPECT_EQ(usual_query_len(causal.spec, 1000), 64);
+  const KernelConfig all = config_of("shared head_size=64 block_size=16 group_size=4", "sm_80");
+  EXPECT_EQ(usual_query_len(all.spec, 10), 64) << "each sees every key";
+}
+
+TEST(RooflineTest, TheScalesOfTokensAreCounted) {
+  const Gpu gpu = *find_gpu("h200");
+  const KernelConfig config =
+      config_of("decode kv=int4 token_scales=1 head_size=64 block_size=16 group_size=4");
+  const Roofline r = roofline_of(config, {.batch = 2, .seq_len = 1000, .num_kv_heads = 8}, gpu);
+  EXPECT_DOUBLE_EQ(r.kv_bytes, 2.0 * 1000 * 8 * (64 + 2 * 4));
+  EXPECT_THAT(explain_roofline(r, config.spec, gpu),
+              HasSubstr("KV heads 8 x (64 B + 2 scales x 4 B) a token = 1.152 MB"));
+}
+
+TEST(RooflineTest, TheMostHeadsThatAreLegalArePrinted) {
+  const Gpu gpu = *find_gpu("h200");
+  const KernelConfig config = config_of("decode head_size=128 block_size=16 group_size=4");
+  const Roofline r = roofline_of(config, {.num_kv_heads = 1 << 30}, gpu);
+  EXPECT_THAT(explain_roofline(r, config.spec, gpu), HasSubstr("x heads 4,294,967,296 x"));
+}
+
 TEST(RooflineTest, WithoutARateOnlyMemoryIsSaid) {
   const KernelConfig config =
       config_of("decode head_size=128 block_size=16 group_size=4", "sm_121a");

@@ -119,6 +119,10 @@ TEST(SassClassTest, OpcodesOfEachClass) {
   EXPECT_EQ(class_of("NEVERSEEN.X"), SassClass::kOther);
   EXPECT_EQ(class_of("U"), SassClass::kOther);
   EXPECT_EQ(width_of("LDSM.16.MT88.2"), 64);
+  EXPECT_EQ(width_of("LDSM.16.M88"), 32) << "a register for one matrix";
+  EXPECT_EQ(width_of("STSM.16.M88"), 32);
+  EXPECT_EQ(width_of("LDSM.16.M88.4"), 128);
+  EXPECT_EQ(width_of("LDS.U16"), 16);
   EXPECT_EQ(width_of("LDG.E.U8"), 8);
   EXPECT_EQ(width_of("STG.E"), 32);
   EXPECT_EQ(width_of("UTMALDG.4D"), 0);

@@ -62,7 +62,10 @@ std::string SmallElf::bytes() const {
     append_attribute(&info, 0x11, {index, kernel.frame_bytes});
     parts.push_back({".text." + kernel.symbol, SHT_PROGBITS, std::string(32, '\0'), 0});
     std::string own = {2, 0x4c, static_cast<char>(kernel.barriers), 0};
-    append_attribute(&own, 0x05, {kernel.threads[0], kernel.threads[1], kernel.threads[2]});
+    if (kernel.threads[0] > 0) {
+      append_attribute(&own, 0x05, {kernel.threads[0], kernel.threads[1], kernel.threads[2]});
+    }
+    if (kernel.has_empty_attribute) append_attribute(&own, 0x4c, {});
     parts.push_back({".nv.info." + kernel.symbol, SHT_LOPROC, own, 0});
     if (kernel.shared_bytes > 0) {
       parts.push_back({".nv.shared." + kernel.symbol, SHT_NOBITS, "", kernel.shared_bytes});

@@ -14,7 +14,8 @@ struct SmallKernel {
   uint32_t frame_bytes = 0;
   uint32_t shared_bytes = 0;  // size of the section; 0: none
   uint8_t barriers = 1;
-  uint32_t threads[3] = {128, 1, 1};
+  uint32_t threads[3] = {128, 1, 1};  // its launch bound; all 0: none
+  bool has_empty_attribute = false;   // of barriers, and the last of the file
 };
 
 struct SmallElf {
