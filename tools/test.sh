@@ -137,7 +137,7 @@ if [ "$cross" = yes ]; then
   # threads that starts a thread, posix_spawn that tells of a missing program); and searches through all specs or damaged
   # files, which take minutes there. Not built: reference_test, spec_space_test and support_matrix_test, which
   # take minutes too; inspect_test, cli_test and bench_result_test, which would have 50 to 100 more sources compiled;
-  # command_test, every_command_test, cache_command_test and bundle_command_test, which start the command: what a program
+  # bench_command_test, command_test, every_command_test, cache_command_test and bundle_command_test, which start the command: what a program
   # under qemu-user starts runs only where the kernel knows qemu (binfmt_misc).
   left_out=(
     CompilePoolTest.ForkedChildOfAnIdleParentCompiles

@@ -1,41 +1,26 @@
 // `pagejit bench`: suites of kernels on a GPU, the host side anywhere, and comparing two runs.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "runtime/jit/compiler.h"
 #include "tools/bench/attention_bench.h"
 #include "tools/bench/bench_beside.h"
-#include "tools/bench/bench_compare.h"
+#include "tools/bench/bench_comparison.h"
+#include "tools/bench/bench_flags.h"
 #include "tools/bench/bench_goals.h"
 #include "tools/bench/bench_svg.h"
 #include "tools/bench/cascade_bench.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/engine_flags.h"
-#include "tools/cli/output_file.h"
 #include "tools/cli/text_table.h"
 #include "tools/cli/version.h"
 #include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
 namespace {
-
-struct BenchFlags {
-  EngineFlags engine;
-  std::string json;
-  std::string svg;
-  std::vector<std::string> compare;  // none or two
-  std::optional<double> threshold;   // percent
-
-  // Whether standard output is taken by a file.
-  bool is_quiet() const { return json == "-" || svg == "-"; }
-};
 
 struct Suite {
   const char* name;
@@ -56,14 +41,6 @@ constexpr Suite kSuites[] = {
     {"cascade", "Sequences with a shared prefix, as a cascade and by the flat kernel", nullptr},
 };
 
-Status usage(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
-
-std::string format(const char* pattern, double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
-
 // Nor goes on where nobody reads any more.
 Status check_interrupt(const CommandContext& context) {
   const bool stop = context.interrupted.load() || !context.out;
@@ -75,7 +52,7 @@ std::string goal_text(const BenchResult& result) {
   if (!result.goal) return "";
   const BenchGoal& goal = *result.goal;
   return (goal.figure == "value" ? result.unit : goal.figure) + (goal.at_least ? " >= " : " <= ") +
-         format("%g", goal.limit) + (*result.is_goal_met() ? ": met" : ": MISSED");
+         format_number("%g", goal.limit) + (*result.is_goal_met() ? ": met" : ": MISSED");
 }
 
 Style style_of(const BenchResult& result) {
@@ -114,10 +91,11 @@ Status run_attention_suite(const Suite& suite, BenchDevice& device, CommandConte
                                                          std::to_string(c.chunk_seq_len);
     table.add_row(
         {c.name, std::to_string(c.num_seqs), std::to_string(c.seq_len), chunk,
-         canonical_text(c.spec), std::to_string(r->num_splits), format("%.2f", us),
-         format("%.2f", r->times.min_us), format("%.3f", r->terabytes_per_s()),
-         format("%.1f %%", 100 * r->terabytes_per_s() / read), format("%.1f", r->teraflops()),
-         contiguous_us > 0 ? format("%+.1f %%", 100 * (us / contiguous_us - 1)) : "",
+         canonical_text(c.spec), std::to_string(r->num_splits), format_number("%.2f", us),
+         format_number("%.2f", r->times.min_us), format_number("%.3f", r->terabytes_per_s()),
+         format_number("%.1f %%", 100 * r->terabytes_per_s() / read),
+         format_number("%.1f", r->teraflops()),
+         contiguous_us > 0 ? format_number("%+.1f %%", 100 * (us / contiguous_us - 1)) : "",
          goal_text(result)},
         style_of(result));
     run->results.push_back(std::move(result));
@@ -148,8 +126,9 @@ Status run_cascade_suite(BenchDevice& device, CommandContext& context, bool is_q
         {c.name, std::to_string(c.num_seqs), std::to_string(c.prefix_len),
          std::to_string(c.suffix_len),
          std::to_string(r->prefix_splits) + ", " + std::to_string(r->suffix_splits),
-         format("%.2f", r->cascade.median_us), format("%.2f", r->cascade.min_us),
-         format("%.2f", r->flat.median_us), format("%.2f", r->speedup()), goal_text(result)},
+         format_number("%.2f", r->cascade.median_us), format_number("%.2f", r->cascade.min_us),
+         format_number("%.2f", r->flat.median_us), format_number("%.2f", r->speedup()),
+         goal_text(result)},
         style_of(result));
     run->results.push_back(std::move(result));
   }
@@ -164,7 +143,7 @@ Status run_suite(const Suite& suite, BenchDevice& device, CommandContext& contex
   run->environment.read_tb_per_s = *read;
   if (!is_quiet) {
     context.out << suite.title << "\n"
-                << device.name() << "; a kernel that only reads: " << format("%.2f", *read)
+                << device.name() << "; a kernel that only reads: " << format_number("%.2f", *read)
                 << " TB/s\n";
   }
   return suite.cases != nullptr ? run_attention_suite(suite, device, context, is_quiet, run)
@@ -175,16 +154,6 @@ Status run_suite(const Suite& suite, BenchDevice& device, CommandContext& contex
 std::string compiler_identity(const EngineOptions& options) {
   const Result<std::string> identity = make_nvrtc_compiler(options.nvrtc_path)->identity();
   return identity ? *identity : "";
-}
-
-void write_files(const BenchFlags& flags, const std::string& json, const std::string& svg,
-                 CommandContext& context) {
-  for (const auto& [path, text] : {std::pair(flags.json, json), std::pair(flags.svg, svg)}) {
-    if (path.empty()) continue;
-    if (const Status written = write_output(path, text, context.out); !written) {
-      context.fail(written);
-    }
-  }
 }
 
 // What was measured is kept even where a later case failed or was interrupted.
@@ -231,117 +200,13 @@ void run_program(const std::string& suite, const std::vector<std::string>& files
   write_run(flags, run, context);
 }
 
-void warn_of_other_machines(const BenchEnvironment& a, const BenchEnvironment& b,
-                            CommandContext& context) {
-  const auto differ = [&](const char* what, const std::string& first, const std::string& second) {
-    if (first == second) return;
-    context.note(std::string(what) +
-                 " differs: " + (first.empty() ? "none" : models::printable(first)) + "; " +
-                 (second.empty() ? "none" : models::printable(second)));
-  };
-  differ("the GPU", a.gpu, b.gpu);
-  differ("the driver's CUDA", a.driver_cuda, b.driver_cuda);
-  if (a.gpu.empty()) differ("the CPU", a.cpu, b.cpu);
-}
-
-// A file's text in a table: whole, but without the control bytes that would move the cursor.
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
-  return text;
-}
-
-void print_comparison(const std::vector<BenchDifference>& differences, CommandContext& context) {
-  TextTable table({{"case"},
-                   {"shape"},
-                   {"A", Align::kRight},
-                   {"B", Align::kRight},
-                   {"unit"},
-                   {"B / A", Align::kRight},
-                   {"noise", Align::kRight},
-                   {"verdict"}});
-  for (const BenchDifference& d : differences) {
-    const bool has_first = d.verdict != BenchVerdict::kOnlySecond;
-    const bool has_second = d.verdict != BenchVerdict::kOnlyFirst;
-    std::string shape;
-    for (const auto& [key, value] : d.any().shape.items()) {
-      shape += (shape.empty() ? "" : " ") + key + "=" + value.dump();
-    }
-    const Style style = d.verdict == BenchVerdict::kWorse    ? Style::kBad
-                        : d.verdict == BenchVerdict::kBetter ? Style::kGood
-                                                             : Style::kPlain;
-    table.add_row(
-        {one_line(d.any().suite + " " + d.any().name), one_line(shape),
-         has_first ? format("%.3f", d.first.value) : "",
-         has_second ? format("%.3f", d.second.value) : "", one_line(d.any().unit),
-         has_first && has_second ? format("%.3f", d.ratio) : "",
-         has_first && has_second ? format("%.1f %%", 100 * d.noise) : "", verdict_name(d.verdict)},
-        style);
-  }
-  context.out << table.to_string(context.out_terminal);
-}
-
-void compare(const BenchFlags& flags, CommandContext& context) {
-  const Result<BenchRun> first = load_bench_run(flags.compare[0]);
-  if (!first) return context.fail(first.status());
-  const Result<BenchRun> second = load_bench_run(flags.compare[1]);
-  if (!second) return context.fail(second.status());
-  const std::vector<BenchDifference> differences = compare_runs(*first, *second);
-  const auto count = [&](BenchVerdict verdict) {
-    return std::count_if(differences.begin(), differences.end(),
-                         [&](const BenchDifference& d) { return d.verdict == verdict; });
-  };
-  const auto alone = count(BenchVerdict::kOnlyFirst) + count(BenchVerdict::kOnlySecond);
-  if (alone == std::ssize(differences)) {
-    return context.fail(
-        usage(flags.compare[0] + " and " + flags.compare[1] + " have no case in common"));
-  }
-  warn_of_other_machines(first->environment, second->environment, context);
-  if (!flags.is_quiet()) {
-    print_comparison(differences, context);
-    context.out << differences.size() << " cases: " << count(BenchVerdict::kWorse) << " worse, "
-                << count(BenchVerdict::kBetter) << " better, " << count(BenchVerdict::kSame)
-                << " the same within their noise";
-    if (alone > 0) context.out << ", " << alone << " in one file only";
-    context.out << "\n";
-  }
-  write_files(flags, comparison_json(*first, *second, differences), comparison_svg(differences),
-              context);
-  if (!flags.threshold) return;
-  for (const BenchDifference& d : differences) {
-    if (d.verdict != BenchVerdict::kWorse || 100 * d.loss() <= *flags.threshold) continue;
-    context.fail(Status(StatusCode::kDeviceCheckFailed,
-                        d.any().suite + " " + models::printable(d.any().name) + ": worse by " +
-                            format("%.1f", 100 * d.loss()) + " %, more than --threshold " +
-                            format("%g", *flags.threshold)));
-  }
-}
-
-// One of two outputs in one place would be lost, or mixed with the other.
-Status check_outputs(const BenchFlags& flags) {
-  if (flags.json.empty() || flags.svg.empty()) return Status::ok();
-  if (flags.json == "-" && flags.svg == "-") {
-    return usage("--json - and --svg - both take the standard output; one of them takes a file");
-  }
-  if (flags.json == "-" || flags.svg == "-") return Status::ok();
-  std::error_code error;
-  const auto whole = [&error](const std::string& path) {
-    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-    const std::filesystem::path found = std::filesystem::weakly_canonical(absolute, error);
-    return error ? absolute.lexically_normal() : found;
-  };
-  if (whole(flags.json) != whole(flags.svg)) return Status::ok();
-  return usage("--json and --svg both write " + models::printable(flags.json) +
-               "; each takes a file of its own");
-}
-
 // A flag that would change nothing is refused. The programs of these suites have cache directories,
 // drivers and numbers of threads of their own.
 Status check_flags_of_program(const std::string& suite, const CLI::App& command) {
   for (const char* name : {"--cache-dir", "--jobs", "--driver"}) {
     if (command.count(name) == 0) continue;
-    return usage(std::string(name) + ": is for suites on a GPU; bench " + suite +
-                 " takes --nvrtc, --json and --svg");
+    return bad_usage(std::string(name) + ": is for suites on a GPU; bench " + suite +
+                     " takes --nvrtc, --json and --svg");
   }
   return Status::ok();
 }
@@ -349,8 +214,8 @@ Status check_flags_of_program(const std::string& suite, const CLI::App& command)
 void run(const BenchFlags& flags, const CLI::App& command, CommandContext& context) {
   if (const Status status = check_outputs(flags); !status) return context.fail(status);
   if (!flags.compare.empty()) {
-    if (command.get_subcommands().empty()) return compare(flags, context);
-    return context.fail(usage("--compare takes no suite"));
+    if (command.get_subcommands().empty()) return compare_files(flags, context);
+    return context.fail(bad_usage("--compare takes no suite"));
   }
   for (const char* suite : {"host", "store"}) {
     if (!command.got_subcommand(suite)) continue;

@@ -110,17 +110,15 @@ std::string TextTable::to_string(const Terminal& terminal) const {
   return text;
 }
 
-std::string format_ms(double ms) {
-  char text[32];
-  std::snprintf(text, sizeof(text), ms < 1000 ? "%.1f" : "%.0f", ms);
+std::string format_number(const char* pattern, double value) {
+  char text[40];
+  std::snprintf(text, sizeof(text), pattern, value);
   return text;
 }
 
-std::string format_error(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1e", value);
-  return value == 0 ? "0" : text;
-}
+std::string format_ms(double ms) { return format_number(ms < 1000 ? "%.1f" : "%.0f", ms); }
+
+std::string format_error(double value) { return value == 0 ? "0" : format_number("%.1e", value); }
 
 std::string format_count(int64_t value) {
   std::string text = std::to_string(value);

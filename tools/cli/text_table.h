@@ -48,6 +48,8 @@ class TextTable {
   std::vector<Row> rows_;
 };
 
+// A pattern of printf for one double, e.g. "%.1f %%".
+std::string format_number(const char* pattern, double value);
 // "153.2" (one decimal below 1,000, none above).
 std::string format_ms(double ms);
 // "1.2e-03": two digits are enough for an error.

@@ -1,6 +1,5 @@
 #include "tools/cli/tune_report.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "generator/tile_text.h"
@@ -9,12 +8,6 @@
 
 namespace pagejit::cli {
 namespace {
-
-std::string format(const char* pattern, double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
 
 std::string line_of(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -55,12 +48,12 @@ std::string tune_table(const TuneResult& result, const Terminal& terminal) {
   for (size_t i = 0; i < result.candidates.size(); ++i) {
     const TuneCandidate& candidate = result.candidates[i];
     std::vector<std::string> row = {describe_tile(candidate.config.attention),
-                                    format("%.2fx", candidate.predicted_slowdown)};
+                                    format_number("%.2fx", candidate.predicted_slowdown)};
     for (size_t p = 0; p < result.record.problems.size(); ++p) {
-      row.push_back(candidate.status ? format("%.2f", median(candidate.times[p])) : "-");
+      row.push_back(candidate.status ? format_number("%.2f", median(candidate.times[p])) : "-");
     }
-    row.push_back(candidate.status ? format("%.3f", result.verdict.ratios[i]) : "-");
-    row.push_back(candidate.status ? format("%.1f %%", 100 * result.verdict.noise[i]) : "-");
+    row.push_back(candidate.status ? format_number("%.3f", result.verdict.ratios[i]) : "-");
+    row.push_back(candidate.status ? format_number("%.1f %%", 100 * result.verdict.noise[i]) : "-");
     row.push_back(!candidate.status            ? "left out: " + candidate.status.message()
                   : i == result.verdict.choice ? "chosen"
                   : i == 0                     ? "the planner's"

@@ -1,19 +1,9 @@
 #include "tools/cli/tuned_lines.h"
 
-#include <cstdio>
-
+#include "tools/cli/text_table.h"
 #include "tools/models/config_reader.h"
 
 namespace pagejit::cli {
-namespace {
-
-std::string speedup_text(const TunedRecord& record) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.2f", record.speedup());
-  return text;
-}
-
-}  // namespace
 
 std::string tuned_lines(const std::vector<TunedKernel>& kernels) {
   std::string text;
@@ -26,7 +16,7 @@ std::string tuned_lines(const std::vector<TunedKernel>& kernels) {
     }
     // With an image it is one of the planner's, in full; else a text of others.
     const std::string tile = kernel.image ? record.tile : models::printable(record.tile);
-    text += tile + ", " + speedup_text(record) + " times as fast; ";
+    text += tile + ", " + format_number("%.2f", record.speedup()) + " times as fast; ";
     text += kernel.image ? "taken where PAGEJIT_TUNED is on: " + kernel.image->info.key
                          : "not taken: " + models::printable(kernel.why_unused.message());
     text += "\n";

@@ -11,7 +11,6 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -23,9 +22,6 @@
 #include "tests/tools/cli/application.h"
 #include "tests/tools/cli/command_runner.h"
 #include "tests/tools/cli/lost_output.h"
-#include "tools/cli/command_tree.h"
-#include "tools/cli/completions.h"
-#include "tools/cli/manual_page.h"
 
 namespace pagejit::cli {
 namespace {
@@ -234,62 +230,6 @@ TEST_F(EveryCommandTest, HelpHasExamplesOfTheCommandItself) {
     EXPECT_THAT(result.out, HasSubstr("Examples:\n  pagejit " + name));
     EXPECT_FALSE(examples_of(*command).empty());
   }
-}
-
-// The flags of all commands, as the page and the completions have them.
-std::vector<CommandFlag> flags_of(const CommandTree& command) {
-  std::vector<CommandFlag> flags = command.flags;
-  for (const CommandTree& below : command.commands) {
-    const std::vector<CommandFlag> more = flags_of(below);
-    flags.insert(flags.end(), more.begin(), more.end());
-  }
-  return flags;
-}
-
-TEST_F(EveryCommandTest, PlaceholdersAreWordsWithoutTheChecksOfValues) {
-  for (const CommandFlag& flag : flags_of(command_tree(application_.app()))) {
-    EXPECT_EQ(flag.placeholder.find(':'), std::string::npos) << flag.placeholder;
-  }
-  for (const CLI::App* command : application_.all()) {
-    for (const CLI::Option* option : command->get_options()) {
-      EXPECT_EQ(option->get_type_name().find(':'), std::string::npos) << option->get_name();
-    }
-  }
-  CLI::App app("Checks its values", "checked");
-  int number = 0;
-  app.add_option("--number", number, "Of a range")->check(CLI::Range(0, 8))->type_name("N");
-  const CommandTree tree = command_tree(app);
-  EXPECT_EQ(tree.flags.back().placeholder, "N");
-  EXPECT_THAT(zsh_completion(tree), HasSubstr("'Of a range'']'':N: '"));
-  EXPECT_THAT(manual_page(tree, "1"), HasSubstr("\\fB\\-\\-number\\fR \\fIN\\fR\n"));
-}
-
-TEST_F(EveryCommandTest, AFlagOfTwoFilesHasTwoInThePageAndTheCompletions) {
-  const CommandTree tree = command_tree(application_.app());
-  const std::string page = manual_page(tree, "1");
-  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-compare\\fR \\fIFILE\\fR \\fIFILE\\fR\n"));
-  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-svg\\fR \\fIFILE\\fR\n"));
-  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-manifest\\fR \\fIFILE\\fR ...\n"));
-  const std::string zsh = zsh_completion(tree);
-  EXPECT_THAT(zsh, HasSubstr("then write the comparison'']'':FILE:_files'':FILE:_files' \\\n"));
-  EXPECT_THAT(zsh, HasSubstr("with their goals, to FILE'']'':FILE:_files' \\\n"));
-  EXPECT_THAT(bash_completion(tree), HasSubstr("      pairs='--compare'\n"));
-  EXPECT_THAT(fish_completion(tree), HasSubstr("(commandline -opc)[-2] --compare' -F\n"));
-}
-
-TEST_F(EveryCommandTest, BenchmarksMeasureTheCompilerThatIsNamed) {
-  const std::string missing = path("compiler");
-  const CommandResult host = runner_.run({"bench", "host", "--nvrtc", missing});
-  EXPECT_EQ(host.exit_code, 5) << host.err;
-  EXPECT_THAT(host.err, HasSubstr("no NVRTC at the given path " + missing));
-  // What `bench store` starts, without the minutes before it.
-  const std::string program =
-      fs::path(PAGEJIT_COMMAND).parent_path().string() + "/pagejit-bench-store";
-  const std::string call =
-      program + " --make " + path("cache") + " " + missing + " 1 1 1 >" + path("made");
-  EXPECT_NE(std::system(call.c_str()), 0);
-  EXPECT_THAT(CommandRunner::read_file(path("made")),
-              HasSubstr("no NVRTC at the given path " + missing));
 }
 
 TEST_F(EveryCommandTest, ExamplesCanBeParsed) {
